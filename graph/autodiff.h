@@ -1,0 +1,54 @@
+#pragma once
+
+// From a forward graph with a scalar loss to one training graph: forward, backward and updates are
+// all nodes.
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "graph/attributes.h"
+#include "graph/graph.h"
+
+namespace reprise::graph {
+
+using Optimizer = std::variant<SgdAttributes, AdamAttributes>;
+
+struct TrainingOptions {
+  Optimizer optimizer = SgdAttributes{};
+  // Gradients the user wants to read after the step: parameters or inputs of the forward graph.
+  // Their gradients become outputs named "grad:<value>".
+  std::vector<ValueId> fetch_gradients{};
+  // False: gradients only, no update nodes (for tests and for embedding in another trainer).
+  bool update = true;
+};
+
+struct TrainingGraph {
+  Graph graph;
+  // What the user should hear: parameters that take no part in the loss, by name.
+  std::vector<std::string> warnings;
+};
+
+// Reverse-mode differentiation, O(nodes), without recursion.
+//
+// - The forward nodes keep their ids and order. Backward nodes follow in reverse order of the
+// forward ones,
+//   each parameter's update right after its gradient is final; assignments of states come last.
+// - Only what the gradient of a trainable parameter (or of a fetched gradient) needs is made:
+// nothing for
+//   frozen parameters, inputs without a fetched gradient, integer values, or outputs the loss does
+//   not see.
+// - Contributions to one gradient add up in a fixed order (reverse program order of the readers):
+// in place
+//   through the accumulate form where the op has one, else by add nodes. Bits therefore never
+//   depend on a plan.
+// - Optimizer state ("<param>.momentum", "<param>.m", "<param>.v") is created as persistent values
+// of zeros.
+// - A parameter without gradient is left unchanged, weight decay included, and reported as a
+// warning. Throws Error(kInput) when the loss is missing or not a scalar f32, or when a needed
+// gradient has to flow through an op without one (all such ops are listed, with the path to the
+// parameter).
+[[nodiscard]] TrainingGraph make_training_graph(const Graph& forward,
+                                                const TrainingOptions& options);
+
+}  // namespace reprise::graph

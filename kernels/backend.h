@@ -1,0 +1,77 @@
+#pragma once
+
+// What a device backend offers: layouts and bytes for a graph at plan time, kernels at run time.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/prepared.h"
+#include "graph/random.h"
+
+namespace reprise::kernels {
+
+using graph::NodeId;
+using graph::ValueId;
+
+// Addresses of one run of one node, in the order of its inputs and outputs. An output that shares
+// its address with an input is computed in place.
+struct Call {
+  std::span<const std::byte* const> inputs;
+  std::span<std::byte* const> outputs;
+  std::byte* workspace =
+      nullptr;  // PreparedNode::workspace_bytes, aligned to graph::kArenaAlignment
+};
+
+// The kernels of one prepared graph. run() never allocates and never blocks; it is not thread-safe.
+class Program {
+ public:
+  virtual ~Program() = default;
+
+  [[nodiscard]] virtual const graph::PreparedGraph& prepared() const = 0;
+
+  // Runs one node. Throws Error(kInput) for data out of range (an embedding id, a label),
+  // Error(kDevice) when the library fails; both name the node.
+  virtual void run(NodeId node, const Call& call, const graph::StepContext& context) = 0;
+
+  // Between the plain row-major form (of the value's dtype) on the host and the value's layout in
+  // the arena. Sizes are checked: Error(kInput) names the value and both. May allocate; not for use
+  // inside a step.
+  virtual void import_value(ValueId value, std::span<const std::byte> plain, std::byte* stored) = 0;
+  virtual void export_value(ValueId value, const std::byte* stored, std::span<std::byte> plain) = 0;
+};
+
+struct BackendOptions {
+  int threads = 0;  // 0: all cores the process may use
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  [[nodiscard]] virtual std::string_view name() const = 0;    // "cpu"
+  [[nodiscard]] virtual std::string description() const = 0;  // "oneDNN 2.6.3, 2 threads, AVX-512"
+  // Chooses layouts and kernels, inserts reorder nodes, books workspaces. Node and value ids of the
+  // input graph stay valid only by name. With `like`, persistent values take the layouts that
+  // values of the same name have there, so that both programs work on the same bytes (evaluation
+  // beside training). Throws Error(kInput) naming a node it has no kernel for, and why.
+  [[nodiscard]] virtual std::unique_ptr<Program> prepare(const graph::Graph& graph,
+                                                         const Program* like = nullptr) const = 0;
+};
+
+// Truth for tests: every op by plain loops in double precision. Each f32 value is stored as f64
+// (the stored form is a row-major array of double; i32 and u8 stay as they are), so bytes are twice
+// the CPU's.
+[[nodiscard]] std::unique_ptr<Backend> make_reference_backend();
+
+// oneDNN, with blocked layouts. Throws Error(kDevice) saying why when this build has no oneDNN.
+[[nodiscard]] std::unique_ptr<Backend> make_cpu_backend(const BackendOptions& options);
+
+// "cpu", "reference". Throws Error(kInput) listing the names.
+[[nodiscard]] std::unique_ptr<Backend> make_backend(std::string_view name,
+                                                    const BackendOptions& options);
+
+}  // namespace reprise::kernels

@@ -1,0 +1,76 @@
+#pragma once
+
+// The memory model, the only one: from an order of ops to the buffers that are live at each step.
+//
+// A *copy* is one materialization of a tensor (an SSA slot before it has an offset). A *buffer* is
+// what needs an address: one copy, or a chain of copies that pass it on in place. A buffer is live
+// on the half-open range of steps [start, end): from the step that writes it (0 for what is there
+// before the first step) up to and including the step of its last reader. Peak is read while an op
+// runs: after its outputs appeared, before its dead inputs go, its workspace included.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "schedule/problem.h"
+
+namespace reprise::schedule {
+
+using CopyId = base::Id<struct CopyTag>;
+using BufferId = base::Id<struct BufferTag>;
+
+struct Copy {
+  TensorId tensor;
+  BufferId buffer;
+  std::int64_t made = -1;       // step that writes it; -1: there before the first step
+  std::int64_t last_read = -1;  // last step that reads it; steps() for what stays to the end
+};
+
+struct Buffer {
+  std::int64_t start = 0;  // live on [start, end)
+  std::int64_t end = 0;
+  Bytes bytes = 0;
+};
+
+struct Step {
+  OpId op;
+  std::vector<CopyId> reads;   // per input of the op
+  std::vector<CopyId> writes;  // per output
+  BufferId workspace{};        // invalid when the op has none; lives on [step, step + 1)
+};
+
+// An order with everything that follows from it.
+struct Trace {
+  std::vector<Step> steps;
+  base::IdVector<CopyId, Copy> copies;
+  base::IdVector<BufferId, Buffer> buffers;
+  std::int64_t cost = 0;
+};
+
+// Why an order is no execution of the problem: names the step, the op and the tensor.
+struct OrderFault {
+  std::int64_t step = 0;
+  std::string message;
+};
+
+struct TraceResult {
+  Trace trace;  // meaningful when !fault
+  std::optional<OrderFault>
+      fault;  // input not there, a non-recomputable op missing or run twice, an in-place
+              // op that destroys what is read later, an output never made
+};
+
+// O(sum of op arities). Optional in-place pairs are taken whenever they are legal at that step.
+[[nodiscard]] TraceResult trace_order(const Problem& problem, const Order& order);
+
+struct MemoryProfile {
+  std::vector<Bytes> live_bytes;  // per step
+  Bytes peak = 0;              // 0 for an empty order: then the bytes there before the first step
+  std::int64_t peak_step = 0;  // first step that reaches it
+};
+
+// Live bytes at each step: the sum of the buffers live there. O(buffers + steps).
+[[nodiscard]] MemoryProfile profile_memory(const Trace& trace);
+
+}  // namespace reprise::schedule
