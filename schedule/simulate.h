@@ -5,11 +5,15 @@
 // A *copy* is one materialization of a tensor (an SSA slot before it has an offset). A *buffer* is
 // what needs an address: one copy, or a chain of copies that pass it on in place. A buffer is live
 // on the half-open range of steps [start, end): from the step that writes it (0 for what is there
-// before the first step) up to and including the step of its last reader. Peak is read while an op
-// runs: after its outputs appeared, before its dead inputs go, its workspace included.
+// before the first step) up to and including the step of its last reader. What nobody reads lives
+// for the step that writes it; what is there before the first step is there at step 0 at least, so
+// that no range is empty. Peak is read while an op runs: after its outputs appeared, before its
+// dead inputs go, its workspace included.
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,17 +39,23 @@ struct Buffer {
 
 struct Step {
   OpId op;
-  std::vector<CopyId> reads;   // per input of the op
-  std::vector<CopyId> writes;  // per output
-  BufferId workspace{};        // invalid when the op has none; lives on [step, step + 1)
+  BufferId workspace{};         // invalid when the op has none; lives on [step, step + 1)
+  std::size_t first_read = 0;   // into Trace::read_copies, up to the next step's
+  std::size_t first_write = 0;  // into Trace::written_copies
 };
 
-// An order with everything that follows from it.
+// An order with everything that follows from it. Flat, for orders of millions of steps.
 struct Trace {
   std::vector<Step> steps;
+  std::vector<CopyId> read_copies;     // of all steps; see reads()
+  std::vector<CopyId> written_copies;  // of all steps; see writes()
+  // What is there before the first step comes first, in tensor order; then as written.
   base::IdVector<CopyId, Copy> copies;
   base::IdVector<BufferId, Buffer> buffers;
   std::int64_t cost = 0;
+
+  [[nodiscard]] std::span<const CopyId> reads(std::size_t step) const;   // per input of the op
+  [[nodiscard]] std::span<const CopyId> writes(std::size_t step) const;  // per output
 };
 
 // Why an order is no execution of the problem: names the step, the op and the tensor.
@@ -56,9 +66,9 @@ struct OrderFault {
 
 struct TraceResult {
   Trace trace;  // meaningful when !fault
-  std::optional<OrderFault>
-      fault;  // input not there, a non-recomputable op missing or run twice, an in-place
-              // op that destroys what is read later, an output never made
+  // Input not there, a non-recomputable op missing or run twice, an in-place op that destroys what
+  // is read later, an output never made.
+  std::optional<OrderFault> fault;
 };
 
 // O(sum of op arities). Optional in-place pairs are taken whenever they are legal at that step.
