@@ -6,15 +6,15 @@
 #include <cstddef>
 
 #include "base/bytes.h"
+#include "runtime/memory_info.h"
 
 namespace reprise::runtime {
 
-using base::Bytes;
-
 class Arena {
  public:
-  // Reserves `bytes` (0 is fine). Pages are touched at once, so that a step never faults and a
-  // machine without the memory says so here: Error(kDevice) with requested and available bytes.
+  // Reserves `bytes` (0 is fine), all zero. Pages are touched at once, so that a step never faults,
+  // and only after a comparison with what is available: a machine without the memory says so here
+  // with Error(kDevice), requested and available bytes, instead of killing the process.
   explicit Arena(Bytes bytes);
   ~Arena();
   Arena(const Arena&) = delete;
@@ -26,11 +26,8 @@ class Arena {
  private:
   std::byte* data_ = nullptr;
   Bytes bytes_ = 0;
-  Bytes mapped_bytes_ = 0;
+  void* mapping_ = nullptr;  // address space: alignment slack, the pages, the guard page
+  std::size_t mapping_bytes_ = 0;
 };
-
-// Resident bytes of this process now (VmRSS) and at its highest (VmHWM).
-[[nodiscard]] Bytes resident_bytes();
-[[nodiscard]] Bytes peak_resident_bytes();
 
 }  // namespace reprise::runtime

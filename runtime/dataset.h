@@ -29,8 +29,12 @@ struct ImageSplits {
 
 // IDX files (MNIST, Fashion-MNIST), plain or .gz: `folder` holds train-images-idx3-ubyte[.gz] and
 // its three fellows. Throws Error(kInput) naming file, field, found and expected; also for
-// truncated or trailing bytes.
+// truncated or trailing bytes. Memory is asked for as bytes arrive, never because a header says so.
 [[nodiscard]] ImageSplits load_idx(const std::filesystem::path& folder);
+// The folder of Fashion-MNIST: $REPRISE_DATA, $REPRISE_DATA/fashion-mnist, or where the Debian
+// package dataset-fashion-mnist puts it. Throws Error(kInput) that lists the places and names the
+// package.
+[[nodiscard]] std::filesystem::path find_fashion_mnist();
 // CIFAR-10 binary version: data_batch_1.bin ... data_batch_5.bin, test_batch.bin.
 [[nodiscard]] ImageSplits load_cifar10(const std::filesystem::path& folder);
 // Random pixels and labels, a pure function of the seed.

@@ -18,25 +18,38 @@ namespace reprise::runtime {
 using graph::ValueId;
 
 struct ExecutorOptions {
-  // Debug mode: the arena is stretched so that sentinel bytes lie between all slots, freed bytes
-  // are filled with NaN, and after every instruction the sentinels around what it wrote are
-  // checked. A broken sentinel or an instruction that changes what it does not write is
-  // Error(kInternal) naming node, slot and byte.
+  // Debug mode: a stretched arena of its own, in which at least 64 sentinel bytes lie between any
+  // two neighbours; freed bytes are filled with 0xFF (NaN); after every instruction each byte that
+  // it does not write, sentinel, freed or live, must be what it was. A changed one is
+  // Error(kInternal) naming node, slot and byte. Every instruction then costs a pass over the
+  // arena, and the process holds the arena two more times.
   bool debug = false;
 };
 
 class Executor {
  public:
   // `program` and `arena` must outlive the executor. Several executors may share one arena when
-  // their persistent values lie at the same offsets (not in debug mode: then each has its own
-  // stretched arena, and share_with() copies). Throws Error(kInput) when the arena is smaller than
-  // the schedule's (names both).
+  // their persistent values lie at the same offsets (not in debug mode: then each has an arena of
+  // its own, and what they share is carried over by read() and write()). Throws Error(kInput) when
+  // the arena is smaller than the schedule's (names both), or when the schedule is not one of the
+  // program's graph.
   Executor(kernels::Program& program, schedule::Schedule schedule, Arena& arena,
            const ExecutorOptions& options = {});
   ~Executor();
 
-  // One step. No allocation, no lock, no policy.
+  // One step. No allocation, no lock, no policy. Every input must have been written since the last
+  // step, whose later instructions took its bytes.
+  //
+  // An exception out of a kernel leaves as the same kind of Error, naming the node, and the
+  // executor stays usable. The instructions before it have run, though: parameters, optimizer state
+  // and statistics may already be updated in part. A caller that wants to try the step again (or to
+  // keep what was before it) captures the entry first and restores it afterwards; the retry then
+  // equals a clean run bit for bit.
   void run(const graph::StepContext& context);
+
+  // The stored bytes of all entry slots, inputs and persistent values, one after the other.
+  [[nodiscard]] std::vector<std::byte> capture_entry() const;
+  void restore_entry(std::span<const std::byte> captured);  // Error(kInput) when the size differs
 
   // Plain row-major bytes into the entry slot of an input or persistent value (of its first
   // version).
@@ -45,8 +58,9 @@ class Executor {
   // the last).
   void read(ValueId value, std::span<std::byte> plain) const;
 
-  // Highest byte of the arena handed to a kernel in the steps so far, rounded up to the arena
-  // alignment.
+  // Highest byte of the arena handed to a kernel (in the steps so far) or to write() and read(),
+  // rounded up to the arena alignment. In debug mode in offsets of the schedule, not of the
+  // stretched arena.
   [[nodiscard]] base::Bytes peak_bytes_measured() const;
   [[nodiscard]] const schedule::Schedule& schedule() const;
 
