@@ -1,0 +1,58 @@
+#include "runtime/arena.h"
+
+#include <cerrno>
+#include <cstring>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+namespace reprise::runtime {
+namespace {
+
+// Huge pages start at multiples of their size only.
+constexpr Bytes kHugePageBytes = 2 * base::kMiB;
+
+[[noreturn]] void fail(Bytes bytes, Bytes available, std::string_view reason) {
+  throw base::device_error(
+      "cannot reserve an arena of {} bytes ({}): {}; {} bytes ({}) are available", bytes,
+      base::format_bytes(bytes), reason, available, base::format_bytes(available));
+}
+
+std::byte* align_pointer(void* pointer, Bytes alignment) {
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  const auto mask = static_cast<std::uintptr_t>(alignment) - 1;
+  return reinterpret_cast<std::byte*>((address + mask) & ~mask);
+}
+
+}  // namespace
+
+Arena::Arena(Bytes bytes) : bytes_(bytes) {
+  REPRISE_CHECK(bytes >= 0, "an arena of {} bytes", bytes);
+  const Bytes available = available_memory_bytes();
+  // Touching more than there is would not fail but get a process killed, maybe another one.
+  if (bytes > available) fail(bytes, available, "not enough memory");
+  const Bytes page = sysconf(_SC_PAGESIZE);
+  const Bytes pages = base::align_up(bytes, page);
+  mapping_bytes_ = static_cast<std::size_t>(pages + page + kHugePageBytes);
+  mapping_ = mmap(nullptr, mapping_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapping_ == MAP_FAILED) fail(bytes, available, std::strerror(errno));
+  data_ = align_pointer(mapping_, kHugePageBytes);
+  if (pages == 0) return;
+  // What lies behind the pages stays inaccessible: the guard.
+  if (mprotect(data_, static_cast<std::size_t>(pages), PROT_READ | PROT_WRITE) != 0) {
+    const int reason = errno;
+    munmap(mapping_, mapping_bytes_);
+    fail(bytes, available, std::strerror(reason));
+  }
+  madvise(data_, static_cast<std::size_t>(pages), MADV_HUGEPAGE);  // a wish: refusal is fine
+  for (Bytes at = 0; at < pages; at += page) {
+    *static_cast<volatile std::byte*>(data_ + at) = std::byte{0};
+  }
+}
+
+Arena::~Arena() {
+  munmap(mapping_, mapping_bytes_);
+}
+
+}  // namespace reprise::runtime
