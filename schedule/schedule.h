@@ -50,12 +50,14 @@ struct Schedule {
 
 // The range of instructions over which a slot is live, [start, end): start is the index of its
 // writer (0 for entry slots), end is one past its last reader, instructions.size() for exit slots.
-// A slot that is written and never read lives for its writer only. Slots may share bytes only where
-// their ranges do not meet, or where one instruction hands the bytes on in place.
+// A slot that is written and never read lives for its writer only, an entry slot that is never read
+// is [0, 1). Slots may share bytes only where their ranges do not meet, or where one instruction
+// hands the bytes on in place.
 struct Lifetime {
   std::int64_t start = 0;
   std::int64_t end = 0;
 };
+// The schedule names slots of its table only (CHECKed).
 [[nodiscard]] base::IdVector<SlotId, Lifetime> slot_lifetimes(const Schedule& schedule);
 
 // A schedule together with the graph it runs: what a plan file holds.

@@ -147,10 +147,8 @@ class Tracer {
             trace_.copies[trace_.read_copies[at.first_read + static_cast<std::size_t>(pair.input)]];
         Copy& output = trace_.copies[trace_.written_copies[at.first_write +
                                                            static_cast<std::size_t>(pair.output)]];
-        if (forced ? !check_forced(step, op, input) : !optional_is_legal(step, at, input, output)) {
-          if (forced) return false;
-          continue;
-        }
+        if (forced && !check_forced(step, op, input)) return false;
+        if (!forced && !optional_is_legal(step, at, pair)) continue;
         output.buffer = input.buffer;
         Buffer& buffer = trace_.buffers[output.buffer];
         buffer.end = std::max(buffer.end, end_of(output));
@@ -170,19 +168,31 @@ class Tracer {
                 step, op.name, name(input.tensor), problem_.ops[reader].name, input.last_read);
   }
 
-  bool optional_is_legal(std::int64_t step, const Step& at, const Copy& input,
-                         const Copy& output) const {
+  bool optional_is_legal(std::int64_t step, const Step& at, const graph::InplacePair& pair) const {
+    const Op& op = problem_.ops[at.op];
+    const CopyId read = trace_.read_copies[at.first_read + static_cast<std::size_t>(pair.input)];
+    const CopyId* writes = trace_.written_copies.data() + at.first_write;
+    const Copy& input = trace_.copies[read];
+    const Copy& output = trace_.copies[writes[pair.output]];
     const Tensor& from = problem_.tensors[input.tensor];
     if (input.last_read != step || output.buffer.valid()) return false;
     if (from.kind == TensorKind::kResident || from.kind == TensorKind::kOutput) return false;
     if (from.bytes != problem_.tensors[output.tensor].bytes) return false;
-    const auto count = problem_.ops[at.op].outputs.size();
-    for (std::size_t i = 0; i < count; ++i) {  // handed to another output of this op already?
-      if (trace_.copies[trace_.written_copies[at.first_write + i]].buffer == input.buffer) {
-        return false;
-      }
+    for (std::size_t i = 0; i < op.outputs.size(); ++i) {
+      // Handed to another output of this op already?
+      if (trace_.copies[writes[i]].buffer == input.buffer) return false;
+    }
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+      // An op that reads the tensor twice must allow the pair for both.
+      if (op.inputs[i] == input.tensor && !has_pair(op, i, pair.output)) return false;
     }
     return true;
+  }
+
+  static bool has_pair(const Op& op, std::size_t input, std::int32_t output) {
+    return std::any_of(op.inplace.begin(), op.inplace.end(), [&](const graph::InplacePair& pair) {
+      return pair.input == static_cast<std::int32_t>(input) && pair.output == output;
+    });
   }
 
   // One past the last reader, or past the writer when there is none; never empty.

@@ -71,7 +71,9 @@ struct TraceResult {
   std::optional<OrderFault> fault;
 };
 
-// O(sum of op arities). Optional in-place pairs are taken whenever they are legal at that step.
+// O(sum of op arities). Optional in-place pairs are taken whenever they are legal at that step: the
+// input is not read later, may go (neither resident nor an output), has the bytes of the output, is
+// not handed to another output, and every place where the op reads it has a pair with that output.
 [[nodiscard]] TraceResult trace_order(const Problem& problem, const Order& order);
 
 struct MemoryProfile {

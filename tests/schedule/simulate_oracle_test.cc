@@ -100,6 +100,13 @@ class Oracle {
       if (pair.forced || given.contains(from) || taken.contains(pair.output)) continue;
       if (problem_.tensors[TensorId(from)].bytes != problem_.tensors[to].bytes) continue;
       if (kind(from) == TensorKind::kOutput || wanted(from, step + 1)) continue;
+      const auto reads = std::count(op.inputs.begin(), op.inputs.end(), TensorId(from));
+      std::set<std::int32_t> allowed;  // places that read `from` and may be overwritten by `to`
+      for (const graph::InplacePair& other : op.inplace) {
+        const TensorId read = op.inputs[static_cast<std::size_t>(other.input)];
+        if (other.output == pair.output && read.index() == from) allowed.insert(other.input);
+      }
+      if (std::ssize(allowed) < reads) continue;
       given.insert(from);
       taken.insert(pair.output);
     }

@@ -153,16 +153,20 @@ TEST(Simulate, OneInputIsHandedToOneOutputOnly) {
   ProblemBuilder p;
   p.tensor("a", 4).tensor("y", 4, kOutput).tensor("z", 4, kOutput);
   p.op("f", {}, {"a"});
-  p.op("split", {"a", "a"}, {"y", "z"}).inplace = {{0, 0, false}, {1, 1, false}};
+  p.op("split", {"a"}, {"y", "z"}).inplace = {{0, 0, false}, {0, 1, false}};
   EXPECT_THAT(profile(p.problem(), p.order({"f", "split"})).live_bytes, ElementsAre(4, 8));
 }
 
-TEST(Simulate, AnOpThatReadsATensorTwiceMayStillWorkInPlace) {
+TEST(Simulate, AnOpThatReadsATensorTwiceNeedsAPairForBothReads) {
+  // square = a * a may overwrite either factor: 4. An op that may overwrite only the first still
+  // reads the second: 4 + 4.
   ProblemBuilder p;
   p.tensor("a", 4).tensor("y", 4, kOutput);
   p.op("f", {}, {"a"});
-  p.op("square", {"a", "a"}, {"y"}).inplace = {kOptional};
+  p.op("square", {"a", "a"}, {"y"}).inplace = {{0, 0, false}, {1, 0, false}};
   EXPECT_THAT(profile(p.problem(), p.order({"f", "square"})).live_bytes, ElementsAre(4, 4));
+  p.problem().ops[p.op_id("square")].inplace = {{0, 0, false}};
+  EXPECT_THAT(profile(p.problem(), p.order({"f", "square"})).live_bytes, ElementsAre(4, 8));
 }
 
 TEST(Simulate, NamesTheReaderOfWhatWasNeverMade) {
