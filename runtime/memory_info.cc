@@ -11,6 +11,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "fmt/format.h"
+
 namespace reprise::runtime {
 namespace {
 
