@@ -16,8 +16,8 @@ using Optimizer = std::variant<SgdAttributes, AdamAttributes>;
 
 struct TrainingOptions {
   Optimizer optimizer = SgdAttributes{};
-  // Gradients the user wants to read after the step: parameters or inputs of the forward graph.
-  // Their gradients become outputs named "grad:<value>".
+  // Gradients the user wants to read after the step: of any f32 values of the forward graph. They
+  // become outputs named "grad/<value>"; zeros where the loss does not depend on the value.
   std::vector<ValueId> fetch_gradients{};
   // False: gradients only, no update nodes (for tests and for embedding in another trainer).
   bool update = true;
@@ -25,29 +25,31 @@ struct TrainingOptions {
 
 struct TrainingGraph {
   Graph graph;
-  // What the user should hear: parameters that take no part in the loss, by name.
+  // What the user should hear, a sentence each: trainable parameters that take no part in the loss.
   std::vector<std::string> warnings;
 };
 
 // Reverse-mode differentiation, O(nodes), without recursion.
 //
-// - The forward nodes keep their ids and order. Backward nodes follow in reverse order of the
-// forward ones,
-//   each parameter's update right after its gradient is final; assignments of states come last.
+// - The forward nodes keep their order, and their ids up to the first assign node: assignments of
+//   states move to the end, after the backward nodes that still read the old state. Backward nodes
+//   follow in reverse order of the forward ones, each parameter's update right after its gradient
+//   is final.
 // - Only what the gradient of a trainable parameter (or of a fetched gradient) needs is made:
-// nothing for
-//   frozen parameters, inputs without a fetched gradient, integer values, or outputs the loss does
-//   not see.
+//   nothing for frozen parameters, inputs without a fetched gradient, integer values, or outputs
+//   the loss does not see.
 // - Contributions to one gradient add up in a fixed order (reverse program order of the readers):
-// in place
-//   through the accumulate form where the op has one, else by add nodes. Bits therefore never
-//   depend on a plan.
+//   in place through the accumulate form where the op has one and nothing else reads the partial
+//   sum, else by add nodes. Bits therefore never depend on a plan.
+// - A finished gradient is named "grad/<value>". Names with a slash are made here only.
 // - Optimizer state ("<param>.momentum", "<param>.m", "<param>.v") is created as persistent values
-// of zeros.
+//   of zeros.
 // - A parameter without gradient is left unchanged, weight decay included, and reported as a
-// warning. Throws Error(kInput) when the loss is missing or not a scalar f32, or when a needed
-// gradient has to flow through an op without one (all such ops are listed, with the path to the
-// parameter).
+//   warning.
+// - The loss is an output of the training graph.
+// Throws Error(kInput) when the loss is missing, not made by a node or not a scalar f32, or when a
+// needed gradient has to flow through an op without one (all such ops are listed, with the path to
+// the parameter).
 [[nodiscard]] TrainingGraph make_training_graph(const Graph& forward,
                                                 const TrainingOptions& options);
 

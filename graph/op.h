@@ -51,7 +51,7 @@ enum class OpKind : std::uint8_t {
   kTanhGrad,     // y dy => dx; in place: dy>dx, y>dx
   kGelu,         // x => y (exact, with erf); in place: x>y
   kGeluGrad,     // x dy => dx; in place: dy>dx, x>dx
-  kAdd,          // a b => y, equal shapes; in place: a>y, b>y
+  kAdd,          // a b => y, equal shapes, f32 or i32 (counts); in place: a>y, b>y
   kMul,          // a b => y, equal shapes; in place: a>y, b>y
   kScale,    // x => factor * x; in place: x>y                                     ScaleAttributes
   kDropout,  // x => y: kept values / (1 - p), others 0; in place: x>y. The mask is a function of
@@ -71,7 +71,7 @@ enum class OpKind : std::uint8_t {
   // -- shape
   kReshape,  // x => y: the same bytes under another shape; copies nothing          ShapeAttributes
   kConcat,   // x1 x2 ... => y along axis                                            AxisAttributes
-  kSlice,    // x => y = x[begin, end) along axis                                    AxisAttributes
+  kSlice,    // x => y = x[begin, end) along axis; f32 or i32 (tokens)               AxisAttributes
   kSliceGrad,   // dy => dx: dy at [begin, end) of an axis of size `full`, zeros elsewhere
   kBroadcast,   // x => y of attributes.shape; numpy rules (axes aligned at the right)
                 // ShapeAttributes
