@@ -1,0 +1,210 @@
+#include "runtime/executor.h"
+
+#include <algorithm>
+#include <exception>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "runtime/binding.h"
+#include "runtime/debug_arena.h"
+
+namespace reprise::runtime {
+
+using schedule::Schedule;
+using schedule::Slot;
+using schedule::SlotId;
+
+namespace {
+
+// Inside a catch block: the exception in flight, as an Error that names the node.
+[[noreturn]] void rethrow_naming(const std::string& node) {
+  const auto named = [&](const std::string& message) {
+    const bool named_already = message.find(fmt::format("'{}'", node)) != std::string::npos;
+    return named_already ? message : fmt::format("node '{}': {}", node, message);
+  };
+  try {
+    throw;
+  } catch (const base::Error& error) {
+    throw base::Error(error.kind(), named(error.what()));
+  } catch (const std::bad_alloc&) {
+    throw base::device_error("node '{}': out of memory", node);
+  } catch (const std::exception& error) {
+    throw base::device_error("{}", named(error.what()));
+  }
+}
+
+}  // namespace
+
+struct Executor::Impl {
+  Impl(kernels::Program& program_, Schedule schedule_, Arena& arena_, bool debug_mode);
+
+  void index_ends();
+  void run(const graph::StepContext& context);
+  void run_debug(const graph::StepContext& context);
+  void call(const BoundInstruction& bound, const graph::StepContext& context);
+  [[nodiscard]] const graph::PreparedGraph& prepared() const { return program.prepared(); }
+  [[nodiscard]] std::byte* address(Bytes offset) {
+    return debug ? debug->address(offset) : arena.data() + offset;
+  }
+  // Address of a slot that the host reads or writes.
+  [[nodiscard]] std::byte* touch(const Slot& slot);
+  [[nodiscard]] const Slot& require(const base::IdVector<ValueId, SlotId>& slots, ValueId value,
+                                    std::string_view problem) const;
+
+  kernels::Program& program;
+  const Schedule schedule;
+  Arena& arena;
+  std::optional<DebugArena> debug;
+  Binding binding;
+  base::IdVector<ValueId, SlotId> entry_slots;  // invalid where a value has none
+  base::IdVector<ValueId, SlotId> exit_slots;
+  Bytes entry_bytes = 0;
+  Bytes reached = 0;
+};
+
+Executor::Impl::Impl(kernels::Program& program_, Schedule schedule_, Arena& arena_, bool debug_mode)
+    : program(program_), schedule(std::move(schedule_)), arena(arena_) {
+  if (arena.bytes() < schedule.arena_bytes) {
+    throw base::input_error("the schedule needs an arena of {} bytes, got one of {} bytes",
+                            schedule.arena_bytes, arena.bytes());
+  }
+  // Form first: the debug arena relies on ids and offsets that are in range.
+  binding = bind_schedule(prepared(), schedule, [&](Bytes at) { return arena.data() + at; });
+  if (debug_mode) {
+    debug.emplace(prepared(), schedule);
+    binding = bind_schedule(prepared(), schedule, [&](Bytes at) { return debug->address(at); });
+  }
+  index_ends();
+}
+
+void Executor::Impl::index_ends() {
+  const graph::Graph& graph = prepared().graph;
+  entry_slots.resize(graph.values.size());
+  exit_slots.resize(graph.values.size());
+  for (const SlotId slot : schedule.entry) {
+    entry_slots[schedule.slots[slot].value] = slot;
+    entry_bytes += schedule.slots[slot].bytes;
+  }
+  for (const SlotId slot : schedule.exit) exit_slots[schedule.slots[slot].value] = slot;
+  for (const ValueId output : graph.outputs) {
+    exit_slots[output] = exit_slots[graph::storage_root(graph, output)];
+  }
+  for (const graph::Update& update : graph.updates) {
+    exit_slots[update.initial] = exit_slots[graph::storage_root(graph, update.final)];
+  }
+}
+
+void Executor::Impl::call(const BoundInstruction& bound, const graph::StepContext& context) {
+  const kernels::Call call{
+      .inputs = std::span<const std::byte* const>(bound.addresses, bound.input_count),
+      .outputs = std::span(bound.addresses + bound.input_count, bound.output_count),
+      .workspace = bound.workspace};
+  program.run(bound.node, call, context);
+}
+
+void Executor::Impl::run(const graph::StepContext& context) {
+  const BoundInstruction* at = binding.instructions.data();
+  const BoundInstruction* const end = at + binding.instructions.size();
+  try {
+    for (; at != end; ++at) call(*at, context);
+  } catch (...) {
+    reached = std::max(reached, at->reach);
+    rethrow_naming(prepared().graph.nodes[at->node].name);
+  }
+  if (!binding.instructions.empty()) reached = std::max(reached, binding.instructions.back().reach);
+}
+
+void Executor::Impl::run_debug(const graph::StepContext& context) {
+  debug->begin_step();
+  for (std::size_t i = 0; i < binding.instructions.size(); ++i) {
+    const BoundInstruction& bound = binding.instructions[i];
+    reached = std::max(reached, bound.reach);
+    try {
+      call(bound, context);
+    } catch (...) {
+      rethrow_naming(prepared().graph.nodes[bound.node].name);
+    }
+    debug->end_instruction(i);
+  }
+}
+
+std::byte* Executor::Impl::touch(const Slot& slot) {
+  reached = std::max(reached, slot.offset + slot.bytes);
+  return address(slot.offset);
+}
+
+const Slot& Executor::Impl::require(const base::IdVector<ValueId, SlotId>& slots, ValueId value,
+                                    std::string_view problem) const {
+  if (!slots.contains(value)) {
+    throw base::input_error("value {}: the graph has {} values", value.index(), slots.size());
+  }
+  if (!slots[value].valid()) {
+    throw base::input_error("value '{}' {}", prepared().graph.values[value].name, problem);
+  }
+  return schedule.slots[slots[value]];
+}
+
+Executor::Executor(kernels::Program& program, Schedule schedule, Arena& arena,
+                   const ExecutorOptions& options)
+    : impl_(std::make_unique<Impl>(program, std::move(schedule), arena, options.debug)) {}
+Executor::~Executor() = default;
+
+void Executor::run(const graph::StepContext& context) {
+  if (impl_->debug) {
+    impl_->run_debug(context);
+  } else {
+    impl_->run(context);
+  }
+}
+
+std::vector<std::byte> Executor::capture_entry() const {
+  std::vector<std::byte> captured;
+  captured.reserve(static_cast<std::size_t>(impl_->entry_bytes));
+  for (const SlotId id : impl_->schedule.entry) {
+    const Slot& slot = impl_->schedule.slots[id];
+    const std::byte* stored = impl_->address(slot.offset);
+    captured.insert(captured.end(), stored, stored + slot.bytes);
+  }
+  return captured;
+}
+
+void Executor::restore_entry(std::span<const std::byte> captured) {
+  if (static_cast<Bytes>(captured.size()) != impl_->entry_bytes) {
+    throw base::input_error("captured entry of {} bytes; this schedule's entry has {}",
+                            captured.size(), impl_->entry_bytes);
+  }
+  std::size_t at = 0;
+  for (const SlotId id : impl_->schedule.entry) {
+    const Slot& slot = impl_->schedule.slots[id];
+    const auto part = captured.subspan(at, static_cast<std::size_t>(slot.bytes));
+    std::copy(part.begin(), part.end(), impl_->touch(slot));
+    at += part.size();
+  }
+}
+
+void Executor::write(ValueId value, std::span<const std::byte> plain) {
+  const Slot& slot = impl_->require(impl_->entry_slots, value,
+                                    "is made by the step: only inputs and persistent values can be "
+                                    "written");
+  impl_->program.import_value(slot.value, plain, impl_->touch(slot));
+}
+
+void Executor::read(ValueId value, std::span<std::byte> plain) const {
+  const Slot& slot = impl_->require(
+      impl_->exit_slots, value,
+      "is not kept to the end of the step: add it to the graph's outputs to read it");
+  impl_->program.export_value(slot.value, impl_->touch(slot), plain);
+}
+
+Bytes Executor::peak_bytes_measured() const {
+  return base::align_up(impl_->reached, graph::kArenaAlignment);
+}
+
+const Schedule& Executor::schedule() const {
+  return impl_->schedule;
+}
+
+}  // namespace reprise::runtime
