@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <gtest/gtest.h>
 #include <string>
 #include <sys/resource.h>
 #include <unistd.h>
+
+#include "gtest/gtest.h"
 
 #include "base/error.h"
 
