@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "api/plan.h"
 #include "graph/autodiff.h"
 #include "models/model.h"
 #include "planner/strategy.h"
@@ -18,43 +19,6 @@
 #include "schedule/schedule.h"
 
 namespace reprise::api {
-
-using base::Bytes;
-
-// A budget as a user says it.
-struct Budget {
-  enum class Kind : std::uint8_t { kBytes, kPercent, kFloor, kUnlimited } kind = Kind::kUnlimited;
-  Bytes bytes = 0;
-  double percent = 0;  // of keep_all_bytes
-};
-// "300MiB", "40%", "floor", "unlimited". Throws Error(kInput) for 0, negative and nonsense.
-[[nodiscard]] Budget parse_budget(std::string_view text);
-
-struct PlanOptions {
-  std::string planner = "auto";
-  Budget budget{};
-  int segments = 0;
-  std::uint64_t seed = 1;
-};
-
-// The figures of `reprise plan --json` (DESIGN.md fixes the names).
-struct PlanReport {
-  std::string model, planner;
-  std::int64_t nodes = 0;
-  Bytes budget_bytes = 0, peak_bytes = 0, floor_bytes = 0, keep_all_bytes = 0;
-  std::int64_t cost_ns = 0, keep_all_cost_ns = 0, lower_bound_ns = 0;
-  double overhead = 0, gap = 0, fragmentation = 0;
-  std::int64_t recomputed_nodes = 0;
-  double plan_ms = 0;
-};
-
-struct PlannedTraining {
-  schedule::PlannedStep step;
-  PlanReport report;
-};
-// Prepared graph + options -> verified schedule, or why not. Shared by every command.
-[[nodiscard]] std::variant<PlannedTraining, planner::Infeasible> plan_step(
-    const graph::PreparedGraph& prepared, const PlanOptions& options);
 
 struct SessionOptions {
   std::string device = "cpu";  // "cpu", "reference"
@@ -82,19 +46,30 @@ class Session {
   [[nodiscard]] std::vector<std::byte> read(std::string_view name) const;
   void write(std::string_view name, std::span<const std::byte> plain);  // persistent values
 
+  // Carried recurrent state back to zeros (what `assign` writes; running statistics stay).
+  void reset_carried_states();
+
+  // Evaluation: begin, any number of (set_evaluation_input, evaluate), end. States that the evaluation graph
+  // changes (carried recurrent state) start from zeros and get their training values back at the end, so that
+  // evaluating never changes training.
   struct Evaluation {
-    float loss = 0;
+    float loss = 0;            // mean over the counted labels of the batch
     std::int64_t correct = 0;
   };
+  [[nodiscard]] bool can_evaluate() const;
+  [[nodiscard]] std::size_t evaluation_index() const;  // which of `evaluations` was taken
+  void begin_evaluation();
   void set_evaluation_input(std::string_view name, std::span<const std::byte> plain);
-  Evaluation evaluate();
+  [[nodiscard]] Evaluation evaluate();
+  void end_evaluation();
 
   [[nodiscard]] std::uint64_t steps_done() const;
   void set_steps_done(std::uint64_t steps);  // when resuming
   [[nodiscard]] const PlanReport& report() const;
   [[nodiscard]] const schedule::PlannedStep& planned() const;
   [[nodiscard]] Bytes peak_bytes_measured() const;
-  // 64-bit hash (xxHash-like FNV-1a over plain bytes) of every persistent value, in name order.
+  [[nodiscard]] Bytes arena_bytes() const;
+  // 64-bit FNV-1a hash over name and plain bytes of every persistent value, in name order.
   [[nodiscard]] std::uint64_t state_hash() const;
   // Persistent values: name, dtype, shape.
   struct Variable {

@@ -1,0 +1,90 @@
+#include "api/plan.h"
+
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "base/error.h"
+#include "planner/lowering.h"
+#include "schedule/verify.h"
+
+namespace reprise::api {
+namespace {
+
+// The bytes a budget stands for, given what keep_all and the floor take.
+Bytes resolve(const Budget& budget, Bytes keep_all, Bytes floor) {
+  switch (budget.kind) {
+    case Budget::Kind::kBytes:
+      return budget.bytes;
+    case Budget::Kind::kPercent:
+      return static_cast<Bytes>(std::floor(static_cast<double>(keep_all) * budget.percent / 100.0));
+    case Budget::Kind::kFloor:
+      return floor;
+    case Budget::Kind::kUnlimited:
+      return keep_all;
+  }
+  return keep_all;
+}
+
+void require_verified(const graph::PreparedGraph& prepared, const schedule::Schedule& schedule) {
+  const auto violations = schedule::verify(prepared, schedule);
+  REPRISE_CHECK(violations.empty(), "the planner made a schedule that breaks rule '{}': {}",
+                schedule::rule_name(violations.front().rule), violations.front().message);
+}
+
+Bytes persistent_bytes(const graph::PreparedGraph& prepared) {
+  Bytes total = 0;
+  for (std::size_t i = 0; i < prepared.graph.values.size(); ++i) {
+    const graph::Value& value = prepared.graph.values[graph::ValueId(i)];
+    if (!graph::is_persistent(value.role)) continue;
+    total += base::align_up(prepared.value_bytes[graph::ValueId(i)], graph::kArenaAlignment);
+  }
+  return total;
+}
+
+double ratio(std::int64_t a, std::int64_t b) { return b == 0 ? 0.0 : static_cast<double>(a) / static_cast<double>(b); }
+
+}  // namespace
+
+std::variant<PlannedTraining, planner::Infeasible> plan_step(const graph::PreparedGraph& prepared,
+                                                             const PlanOptions& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  const planner::GraphProblem problem = planner::make_problem(prepared);
+  planner::Planner planner(problem.problem);
+  const planner::Strategy& strategy = planner::find_strategy(options.planner);
+  const planner::Plan& keep_all = planner.keep_all();
+  const bool need_floor = options.find_floor || options.budget.kind == Budget::Kind::kFloor;
+  const Bytes floor = need_floor ? planner.floor() : 0;
+
+  PlannedTraining result;
+  PlanReport& report = result.report;
+  report.budget_bytes = resolve(options.budget, keep_all.arena, floor);
+  auto outcome = planner.plan(strategy, {.budget = report.budget_bytes, .seed = options.seed, .segments = options.segments});
+  if (auto* infeasible = std::get_if<planner::Infeasible>(&outcome)) return std::move(*infeasible);
+  const auto& plan = std::get<planner::Plan>(outcome);
+
+  result.step = {.prepared = prepared,
+                 .schedule = planner::lower(prepared, problem, plan),
+                 .planner = plan.strategy,
+                 .budget_bytes = report.budget_bytes};
+  require_verified(prepared, result.step.schedule);
+
+  report.model = prepared.graph.name;
+  report.planner = plan.strategy;
+  report.nodes = static_cast<std::int64_t>(problem.problem.ops.size());
+  report.peak_bytes = result.step.schedule.arena_bytes;
+  report.floor_bytes = floor;
+  report.keep_all_bytes = keep_all.arena;
+  report.persistent_bytes = persistent_bytes(prepared);
+  report.cost_ns = plan.cost;
+  report.keep_all_cost_ns = keep_all.cost;
+  report.lower_bound_ns = planner.lower_bound();
+  report.overhead = ratio(plan.cost - keep_all.cost, keep_all.cost);
+  report.gap = ratio(plan.cost - report.lower_bound_ns, report.lower_bound_ns);
+  report.fragmentation = plan.packing.fragmentation();
+  report.recomputed_nodes = plan.recomputed;
+  report.plan_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  return result;
+}
+
+}  // namespace reprise::api

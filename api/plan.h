@@ -1,0 +1,56 @@
+#pragma once
+
+// From a prepared graph and a budget to a verified schedule with its figures. Shared by every command.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "base/bytes.h"
+#include "graph/prepared.h"
+#include "planner/strategy.h"
+#include "schedule/schedule.h"
+
+namespace reprise::api {
+
+using base::Bytes;
+
+// A budget as a user says it.
+struct Budget {
+  enum class Kind : std::uint8_t { kBytes, kPercent, kFloor, kUnlimited } kind = Kind::kUnlimited;
+  Bytes bytes = 0;
+  double percent = 0;  // of keep_all_bytes
+};
+// "300MiB", "40%", "floor", "unlimited". Throws Error(kInput) for 0, negative and nonsense.
+[[nodiscard]] Budget parse_budget(std::string_view text);
+
+struct PlanOptions {
+  std::string planner = "auto";
+  Budget budget{};
+  int segments = 0;
+  std::uint64_t seed = 1;
+  bool find_floor = true;  // false leaves floor_bytes at 0, which saves its search (a percentage or bytes need none)
+};
+
+// The figures of `reprise plan --json` (DESIGN.md fixes the names).
+struct PlanReport {
+  std::string model, planner;
+  std::int64_t nodes = 0;
+  Bytes budget_bytes = 0, peak_bytes = 0, floor_bytes = 0, keep_all_bytes = 0;
+  Bytes persistent_bytes = 0;  // parameters, optimizer state and states: there whatever is recomputed
+  std::int64_t cost_ns = 0, keep_all_cost_ns = 0, lower_bound_ns = 0;
+  double overhead = 0, gap = 0, fragmentation = 0;
+  std::int64_t recomputed_nodes = 0;
+  double plan_ms = 0;
+};
+
+struct PlannedTraining {
+  schedule::PlannedStep step;
+  PlanReport report;
+};
+// Prepared graph + options -> verified schedule, or why not. Shared by every command.
+[[nodiscard]] std::variant<PlannedTraining, planner::Infeasible> plan_step(
+    const graph::PreparedGraph& prepared, const PlanOptions& options);
+
+}  // namespace reprise::api

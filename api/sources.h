@@ -1,0 +1,18 @@
+#pragma once
+
+// The two kinds of data source (api/data_source.h).
+
+#include <cstdint>
+#include <memory>
+
+#include "api/data_source.h"
+#include "runtime/dataset.h"
+
+namespace reprise::api {
+
+[[nodiscard]] std::unique_ptr<DataSource> make_image_source(runtime::ImageSplits splits, std::int64_t batch,
+                                                            std::uint64_t seed, bool augment);
+[[nodiscard]] std::unique_ptr<DataSource> make_text_source(runtime::TextDataset text, std::int64_t batch,
+                                                           std::int64_t seq_len);
+
+}  // namespace reprise::api

@@ -1,0 +1,62 @@
+// A text as consecutive windows: window w continues where window w - 1 ended, so that recurrent state carries on.
+
+#include <span>
+#include <utility>
+
+#include "api/data_source.h"
+#include "api/sources.h"
+#include "runtime/dataset.h"
+
+namespace reprise::api {
+namespace {
+
+class TextSource final : public DataSource {
+ public:
+  TextSource(runtime::TextDataset text, std::int64_t batch, std::int64_t seq_len)
+      : text_(std::move(text)), batch_(batch), seq_len_(seq_len), training_(text_.train, batch, seq_len) {
+    tokens_.resize(static_cast<std::size_t>(batch * seq_len));
+    targets_.resize(tokens_.size());
+  }
+
+  [[nodiscard]] std::int64_t steps_per_epoch() const override { return training_.windows(); }
+  [[nodiscard]] std::int64_t items_per_step() const override { return batch_ * seq_len_; }
+  [[nodiscard]] std::string_view item_name() const override { return "tokens"; }
+
+  void fill(Session& session, std::int64_t /*epoch*/, std::int64_t index) override {
+    training_.fill(index, tokens_, targets_);
+    session.set_input("tokens", std::as_bytes(std::span(tokens_)));
+    session.set_input("targets", std::as_bytes(std::span(targets_)));
+  }
+
+  void set_evaluation(const models::ModelOptions& options) override {
+    evaluation_tokens_ = options.batch * options.seq_len;
+    evaluation_.emplace(text_.test, options.batch, options.seq_len);
+  }
+
+  [[nodiscard]] std::int64_t evaluation_batches() const override { return evaluation_->windows(); }
+
+  std::int64_t fill_evaluation(Session& session, std::int64_t index) override {
+    const auto tokens = std::span(tokens_).first(static_cast<std::size_t>(evaluation_tokens_));
+    const auto targets = std::span(targets_).first(tokens.size());
+    evaluation_->fill(index, tokens, targets);
+    session.set_evaluation_input("tokens", std::as_bytes(tokens));
+    session.set_evaluation_input("targets", std::as_bytes(targets));
+    return evaluation_tokens_;
+  }
+
+ private:
+  runtime::TextDataset text_;
+  std::int64_t batch_, seq_len_;
+  runtime::TextWindows training_;
+  std::optional<runtime::TextWindows> evaluation_;
+  std::int64_t evaluation_tokens_ = 0;
+  std::vector<std::int32_t> tokens_, targets_;
+};
+
+}  // namespace
+
+std::unique_ptr<DataSource> make_text_source(runtime::TextDataset text, std::int64_t batch, std::int64_t seq_len) {
+  return std::make_unique<TextSource>(std::move(text), batch, seq_len);
+}
+
+}  // namespace reprise::api

@@ -1,0 +1,205 @@
+#include "api/trainer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "api/checkpoint.h"
+#include "api/data_source.h"
+#include "base/error.h"
+#include "runtime/arena.h"
+
+namespace reprise::api {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double milliseconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// A decaying schedule without a period decays over the whole run.
+void complete_rate(graph::Optimizer& optimizer, std::int64_t total_steps) {
+  std::visit(
+      [&](auto& attributes) {
+        graph::LearningRate& rate = attributes.rate;
+        if (rate.period_steps != 0 || rate.kind == graph::LearningRate::Kind::kConstant) return;
+        const std::int64_t steps = std::max<std::int64_t>(1, total_steps - rate.warmup_steps);
+        rate.period_steps =
+            rate.kind == graph::LearningRate::Kind::kCosine ? steps : std::max<std::int64_t>(1, steps / 3);
+      },
+      optimizer);
+}
+
+// Inference forms of the model, largest first: Session takes the first that fits the arena of training.
+std::vector<models::Model> evaluation_candidates(std::string_view name, models::ModelOptions options, bool sequence,
+                                                 std::vector<models::ModelOptions>& tried) {
+  options.training = false;
+  std::vector<models::Model> candidates;
+  std::int64_t& size = sequence ? options.seq_len : options.batch;  // carried state fixes the batch of sequences
+  for (;; size /= 2) {
+    if (sequence) options.chunk = std::min(options.chunk, options.seq_len);
+    candidates.push_back(models::make_model(name, options));
+    tried.push_back(options);
+    if (size <= 1) return candidates;
+  }
+}
+
+// One run: owns what lives as long as the loop.
+class Run {
+ public:
+  Run(const TrainOptions& options, const TrainHooks& hooks) : options_(options), hooks_(hooks) {}
+
+  std::variant<TrainReport, planner::Infeasible> go() {
+    std::optional<Checkpoint> checkpoint;
+    if (options_.resume) checkpoint = load_checkpoint(*options_.resume);
+    model_options_ = options_.model_options;
+    source_ = open_data(options_, model_options_);
+    total_steps_ = options_.steps > 0 ? options_.steps : options_.epochs * source_->steps_per_epoch();
+    complete_rate(options_.optimizer, total_steps_);
+    if (auto infeasible = make_session()) return std::move(*infeasible);
+    report_.plan = session_->report();
+    report_.warnings = session_->warnings();
+    for (const std::string& warning : report_.warnings) note("warning: " + warning);
+    if (hooks_.planned) hooks_.planned(report_.plan);
+    if (checkpoint) resume(*checkpoint);
+    loop();
+    finish();
+    return std::move(report_);
+  }
+
+ private:
+  [[nodiscard]] std::int64_t done() const { return static_cast<std::int64_t>(session_->steps_done()); }
+  [[nodiscard]] std::int64_t epoch() const { return done() / source_->steps_per_epoch(); }
+  [[nodiscard]] bool stopped() const { return hooks_.stop != nullptr && hooks_.stop->load(); }
+  void note(const std::string& text) const {
+    if (hooks_.note) hooks_.note(text);
+  }
+
+  std::optional<planner::Infeasible> make_session();
+  void resume(const Checkpoint& checkpoint);
+  void loop();
+  void step();
+  void evaluate();
+  void save();
+  void finish();
+
+  TrainOptions options_;
+  const TrainHooks& hooks_;
+  models::ModelOptions model_options_;
+  std::unique_ptr<DataSource> source_;
+  std::unique_ptr<Session> session_;
+  std::int64_t total_steps_ = 0;
+  std::int64_t saved_at_ = -1;
+  std::int64_t evaluated_at_ = -1;
+  std::vector<double> step_ms_;
+  TrainReport report_;
+};
+
+std::optional<planner::Infeasible> Run::make_session() {
+  const models::Model model = models::make_model(options_.model, model_options_);
+  const bool sequence = model_options_.seq_len > 0;
+  std::vector<models::Model> evaluations;
+  std::vector<models::ModelOptions> tried;
+  if (options_.evaluate) evaluations = evaluation_candidates(options_.model, model_options_, sequence, tried);
+  auto created = Session::create(model, evaluations, {.optimizer = options_.optimizer}, options_.session);
+  if (auto* infeasible = std::get_if<planner::Infeasible>(&created)) return std::move(*infeasible);
+  session_ = std::get<std::unique_ptr<Session>>(std::move(created));
+  if (session_->can_evaluate()) source_->set_evaluation(tried[session_->evaluation_index()]);
+  return std::nullopt;
+}
+
+void Run::resume(const Checkpoint& checkpoint) {
+  restore_checkpoint(checkpoint, options_, *session_);
+  report_.resumed_from = done();
+  saved_at_ = done();
+  note(fmt::format("resumed from step {}", done()));
+  if (done() >= total_steps_) {
+    throw base::input_error("the snapshot is at step {}, but the run ends at step {}; raise --steps or --epochs",
+                            done(), total_steps_);
+  }
+}
+
+void Run::loop() {
+  while (done() < total_steps_ && !stopped()) {
+    step();
+    const bool epoch_ended = done() % source_->steps_per_epoch() == 0;
+    if (epoch_ended) evaluate();
+    const bool due = options_.save_every > 0 ? done() % options_.save_every == 0 : epoch_ended;
+    if (due) save();
+  }
+}
+
+void Run::step() {
+  const auto begin = Clock::now();
+  const std::int64_t at_epoch = epoch();
+  const std::int64_t index = done() % source_->steps_per_epoch();
+  if (index == 0) session_->reset_carried_states();
+  source_->fill(*session_, at_epoch, index);
+  const float loss = session_->step();
+  report_.losses.push_back(loss);
+  step_ms_.push_back(milliseconds_since(begin));
+  if (!hooks_.stepped) return;
+  hooks_.stepped({.step = done(),
+                  .total_steps = total_steps_,
+                  .epoch = at_epoch,
+                  .loss = loss,
+                  .items_per_second = static_cast<double>(source_->items_per_step()) * 1e3 / step_ms_.back(),
+                  .arena_bytes = session_->arena_bytes()});
+}
+
+void Run::evaluate() {
+  if (!session_->can_evaluate() || evaluated_at_ == done()) return;
+  double loss = 0;
+  std::int64_t items = 0;
+  std::int64_t correct = 0;
+  session_->begin_evaluation();
+  for (std::int64_t i = 0; i < source_->evaluation_batches(); ++i) {
+    const std::int64_t count = source_->fill_evaluation(*session_, i);
+    const Session::Evaluation result = session_->evaluate();
+    loss += static_cast<double>(result.loss) * static_cast<double>(count);
+    correct += result.correct;
+    items += count;
+  }
+  session_->end_evaluation();
+  evaluated_at_ = done();
+  report_.test_loss = loss / static_cast<double>(items);
+  report_.test_accuracy = static_cast<double>(correct) / static_cast<double>(items);
+  if (hooks_.evaluated) {
+    hooks_.evaluated({.step = done(), .epoch = epoch(), .accuracy = *report_.test_accuracy, .loss = *report_.test_loss});
+  }
+}
+
+void Run::save() {
+  if (options_.save_folder.empty() || saved_at_ == done()) return;
+  for (const auto& file : save_checkpoint(options_, *session_)) note(fmt::format("saved {}", file.string()));
+  saved_at_ = done();
+}
+
+void Run::finish() {
+  if (!stopped()) evaluate();
+  save();
+  report_.steps = static_cast<std::int64_t>(report_.losses.size());
+  // The first step warms caches and is no measure of the rest.
+  if (step_ms_.size() > 1) step_ms_.erase(step_ms_.begin());
+  report_.ms_per_step = median(step_ms_);
+  report_.predicted_ms_per_step = static_cast<double>(report_.plan.cost_ns) * 1e-6;
+  report_.peak_bytes_measured = session_->peak_bytes_measured();
+  report_.process_overhead_bytes = std::max<Bytes>(0, runtime::resident_bytes() - session_->arena_bytes());
+  report_.state_hash = session_->state_hash();
+}
+
+}  // namespace
+
+std::variant<TrainReport, planner::Infeasible> train(const TrainOptions& options, const TrainHooks& hooks) {
+  return Run(options, hooks).go();
+}
+
+}  // namespace reprise::api
