@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "graph/graph.h"
@@ -20,6 +21,8 @@ namespace reprise::graph {
 class Builder {
  public:
   explicit Builder(std::string graph_name);
+  // Goes on building on an existing (valid) graph: for autodiff and backends.
+  explicit Builder(Graph graph);
 
   // -- values from outside
   ValueId input(std::string_view name, Shape shape, DType dtype = DType::kF32);
@@ -84,7 +87,7 @@ class Builder {
   ValueId mean_squared_error(ValueId prediction, ValueId target,
                              Reduction reduction = Reduction::kMean, std::string_view name = {});
   ValueId correct_count(ValueId logits, ValueId labels, std::string_view name = {});
-  // state' = x, at the end of the step. Appended when the graph is finished, after every reader of
+  // state' = x, at the end of the step: the node is appended by finish(), after every reader of
   // `state`.
   void assign(ValueId state, ValueId x, std::string_view name = {});
 
@@ -93,6 +96,12 @@ class Builder {
   std::vector<ValueId> append(OpKind op, std::vector<ValueId> inputs, const Attributes& attributes,
                               std::string_view name, Phase phase = Phase::kForward,
                               bool accumulate = false);
+
+  // A value from outside; `trainable` for parameters only.
+  ValueId source(std::string_view name, Shape shape, DType dtype, Role role,
+                 bool trainable = false);
+  // `final` is the next version of the persistent value `initial`; at most one each.
+  void add_update(ValueId initial, ValueId final);
 
   // -- graph level
   void set_loss(ValueId scalar);
@@ -116,8 +125,25 @@ class Builder {
   [[nodiscard]] Graph finish();
 
  private:
+  struct Assignment {
+    ValueId state, x;
+    std::string name;
+  };
+
+  [[nodiscard]] std::string scoped(std::string_view name) const;
+  [[nodiscard]] std::string node_name(OpKind op, std::string_view name) const;
+  ValueId add_value(Value value);
+  void check_known(ValueId value, const std::string& node) const;
+  ValueId append_one(OpKind op, std::vector<ValueId> inputs, const Attributes& attributes,
+                     std::string_view name);
+
   Graph graph_;
-  // (members are the implementer's to choose)
+  std::string prefix_;
+  std::unordered_set<std::string> value_names_;
+  std::unordered_set<std::string> node_names_;
+  std::unordered_set<ValueId> updated_;
+  std::vector<Assignment> assignments_;
+  std::int64_t dropout_streams_ = 0;
 };
 
 }  // namespace reprise::graph

@@ -129,12 +129,13 @@ class GradientContext;  // graph/gradient.h
 
 struct OpInfo {
   OpKind kind{};
-  std::string_view name;  // "conv2d_grad_input"; unique
-  int min_inputs = 0;     // without accumulated sums
-  int max_inputs = 0;     // -1: any number
-  int outputs = 1;
+  std::string_view name;               // "conv2d_grad_input"; unique
+  int min_inputs = 0;                  // without accumulated sums
+  int max_inputs = 0;                  // -1: any number
+  int outputs = 1;                     // -1: as many as `infer` says (sgd)
   std::vector<InplacePair> inplace{};  // legal pairs, without those of the accumulate form
   std::vector<int> accumulated{};  // outputs that have an accumulate form, in the order of the sums
+  std::size_t attributes = 0;      // index into the Attributes variant that its nodes carry
   bool recomputable = true;        // running it again gives the same bits and touches nothing else
   bool random = false;             // draws from the counter-based generator
   // Output shapes and dtypes from the node's inputs and attributes; throws Error(kInput) naming the
@@ -144,7 +145,6 @@ struct OpInfo {
   void (*gradient)(GradientContext&) = nullptr;
 };
 
-// Which attributes alternative an op carries is fixed by its row too: see default_attributes().
 [[nodiscard]] const OpInfo& op_info(OpKind kind);
 [[nodiscard]] std::optional<OpKind> find_op(std::string_view name);
 

@@ -1,0 +1,67 @@
+// Losses, metrics and updates of persistent values.
+
+#include "graph/infer.h"
+
+namespace reprise::graph {
+namespace {
+
+void require_logits(const InferContext& c) {
+  c.require_dtype(0, "logits", DType::kF32);
+  c.require_rank(0, "logits", 2);
+  c.require(c.shape(0)[1] >= 1, "logits {} have no class", shape_text(c.shape(0)));
+  c.require_dtype(1, "labels", DType::kI32);
+  c.require_shape(1, "labels", {c.shape(0)[0]});
+}
+
+}  // namespace
+
+Inferred infer_softmax_cross_entropy(const Graph& graph, const Node& node) {
+  const InferContext c(graph, node);
+  require_logits(c);
+  return {{Shape{}}};
+}
+
+Inferred infer_softmax_cross_entropy_grad(const Graph& graph, const Node& node) {
+  const InferContext c(graph, node);
+  require_logits(c);
+  c.require_float(2, "dloss", {});
+  return {{c.shape(0)}};
+}
+
+Inferred infer_correct_count(const Graph& graph, const Node& node) {
+  const InferContext c(graph, node);
+  require_logits(c);
+  return {{Shape{}, DType::kI32}};
+}
+
+Inferred infer_mean_squared_error(const Graph& graph, const Node& node) {
+  (void)infer_same_pair(graph, node);
+  return {{Shape{}}};
+}
+
+Inferred infer_mean_squared_error_grad(const Graph& graph, const Node& node) {
+  const InferContext c(graph, node);
+  c.require_float(2, "dloss", {});
+  return infer_same_pair(graph, node);
+}
+
+Inferred infer_update(const Graph& graph, const Node& node) {
+  const InferContext c(graph, node);
+  for (std::size_t i = 0; i < c.inputs(); ++i) {
+    c.require_float(i, i == 0 ? "parameter" : i == 1 ? "gradient" : "optimizer state", c.shape(0));
+  }
+  Inferred outputs;
+  for (std::size_t i = 0; i < c.inputs(); ++i) {
+    if (i != 1) outputs.push_back({c.shape(0)});
+  }
+  return outputs;
+}
+
+Inferred infer_assign(const Graph& graph, const Node& node) {
+  const InferContext c(graph, node);
+  c.require_float(0, "variable", c.shape(0));
+  c.require_float(1, "x", c.shape(0));
+  return {{c.shape(0)}};
+}
+
+}  // namespace reprise::graph

@@ -1,0 +1,95 @@
+// Batch norm and layer norm.
+
+#include "graph/infer.h"
+
+namespace reprise::graph {
+namespace {
+
+Shape channels(const InferContext& c) {
+  c.require_dtype(0, "x", DType::kF32);
+  c.require(c.shape(0).size() >= 2, "x must have at least the axes [N,C], got {}",
+            shape_text(c.shape(0)));
+  c.require(c.attributes<NormAttributes>().epsilon >= 0, "epsilon must not be negative, got {}",
+            c.attributes<NormAttributes>().epsilon);
+  return {c.shape(0)[1]};
+}
+
+Shape leading(const Shape& shape) {
+  return {shape.begin(), shape.end() - 1};
+}
+
+Shape features(const InferContext& c) {
+  c.require_dtype(0, "x", DType::kF32);
+  c.require(!c.shape(0).empty(), "x must have at least one axis");
+  return {c.shape(0).back()};
+}
+
+}  // namespace
+
+Inferred infer_batch_norm(const Graph& graph, const Node& node) {
+  const InferContext c(graph, node);
+  const Shape channel = channels(c);
+  c.require_float(1, "gamma", channel);
+  c.require_float(2, "beta", channel);
+  // One value per channel has no variance: its gradient is 0 and the running variance would be 0 /
+  // 0.
+  c.require(
+      channel[0] == 0 || element_count(c.shape(0)) / channel[0] > 1,
+      "training needs more than one value per channel, x {} has one; use a larger batch or image",
+      shape_text(c.shape(0)));
+  return {{c.shape(0)}, {channel}, {channel}};
+}
+
+Inferred infer_batch_norm_grad(const Graph& graph, const Node& node) {
+  const InferContext c(graph, node);
+  const Shape channel = channels(c);
+  c.require_float(1, "dy", c.shape(0));
+  c.require_float(2, "mean", channel);
+  c.require_float(3, "var", channel);
+  c.require_float(4, "gamma", channel);
+  return {{c.shape(0)}, {channel}, {channel}};
+}
+
+Inferred infer_batch_norm_inference(const Graph& graph, const Node& node) {
+  const InferContext c(graph, node);
+  const Shape channel = channels(c);
+  c.require_float(1, "gamma", channel);
+  c.require_float(2, "beta", channel);
+  c.require_float(3, "running_mean", channel);
+  c.require_float(4, "running_var", channel);
+  return {{c.shape(0)}};
+}
+
+Inferred infer_batch_norm_update(const Graph& graph, const Node& node) {
+  const InferContext c(graph, node);
+  const auto& a = c.attributes<RunningUpdateAttributes>();
+  c.require(a.rate >= 0 && a.rate <= 1, "rate must lie in [0, 1], got {}", a.rate);
+  c.require(a.count > 1, "count must be more than 1, got {}", a.count);
+  c.require_rank(0, "running_mean", 1);
+  const Shape& channel = c.shape(0);
+  c.require_float(0, "running_mean", channel);
+  c.require_float(1, "running_var", channel);
+  c.require_float(2, "mean", channel);
+  c.require_float(3, "var", channel);
+  return {{channel}, {channel}};
+}
+
+Inferred infer_layer_norm(const Graph& graph, const Node& node) {
+  const InferContext c(graph, node);
+  const Shape feature = features(c);
+  c.require_float(1, "gamma", feature);
+  c.require_float(2, "beta", feature);
+  return {{c.shape(0)}, {leading(c.shape(0))}, {leading(c.shape(0))}};
+}
+
+Inferred infer_layer_norm_grad(const Graph& graph, const Node& node) {
+  const InferContext c(graph, node);
+  const Shape feature = features(c);
+  c.require_float(1, "dy", c.shape(0));
+  c.require_float(2, "mean", leading(c.shape(0)));
+  c.require_float(3, "var", leading(c.shape(0)));
+  c.require_float(4, "gamma", feature);
+  return {{c.shape(0)}, {feature}, {feature}};
+}
+
+}  // namespace reprise::graph

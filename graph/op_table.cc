@@ -1,0 +1,197 @@
+// The table of ops: one row each. Column meanings: OpInfo in graph/op.h.
+
+#include <array>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "graph/infer.h"
+#include "graph/op.h"
+
+namespace reprise::graph {
+namespace {
+
+template <class T, std::size_t I = 0>
+constexpr std::size_t index_of() {
+  if constexpr (std::is_same_v<std::variant_alternative_t<I, Attributes>, T>) {
+    return I;
+  } else {
+    return index_of<T, I + 1>();
+  }
+}
+
+using Pairs = std::vector<InplacePair>;
+
+OpInfo row(OpKind kind, std::string_view name, int min_inputs, int max_inputs, int outputs,
+           std::size_t attributes, decltype(OpInfo::infer) infer,
+           decltype(OpInfo::gradient) gradient, Pairs inplace = {},
+           std::vector<int> accumulated = {}) {
+  OpInfo info;
+  info.kind = kind;
+  info.name = name;
+  info.min_inputs = min_inputs;
+  info.max_inputs = max_inputs;
+  info.outputs = outputs;
+  info.attributes = attributes;
+  info.infer = infer;
+  info.gradient = gradient;
+  info.inplace = std::move(inplace);
+  info.accumulated = std::move(accumulated);
+  return info;
+}
+
+OpInfo random(OpInfo info) {
+  info.random = true;
+  return info;
+}
+
+OpInfo once(OpInfo info) {
+  info.recomputable = false;
+  return info;
+}
+
+std::vector<OpInfo> make_table() {
+  const std::size_t none = index_of<NoAttributes>();
+  const std::size_t conv = index_of<Conv2dAttributes>();
+  const std::size_t pool = index_of<Pool2dAttributes>();
+  const std::size_t matmul = index_of<MatmulAttributes>();
+  const std::size_t norm = index_of<NormAttributes>();
+  const std::size_t running = index_of<RunningUpdateAttributes>();
+  const std::size_t scale = index_of<ScaleAttributes>();
+  const std::size_t axis = index_of<AxisAttributes>();
+  const std::size_t shape = index_of<ShapeAttributes>();
+  const std::size_t reduce = index_of<ReduceAttributes>();
+  const std::size_t upsample = index_of<UpsampleAttributes>();
+  const std::size_t dropout = index_of<DropoutAttributes>();
+  const std::size_t embedding = index_of<EmbeddingAttributes>();
+  const std::size_t loss = index_of<LossAttributes>();
+  const std::size_t sgd = index_of<SgdAttributes>();
+  const std::size_t adam = index_of<AdamAttributes>();
+  const std::size_t reorder = index_of<ReorderAttributes>();
+
+  const Pairs first{{0, 0, false}};
+  const Pairs second{{1, 0, false}};
+  const Pairs either{{0, 0, false}, {1, 0, false}};
+  const Pairs either_dy_first{{1, 0, false}, {0, 0, false}};
+
+  using enum OpKind;
+  // kind, name, inputs from, to, outputs, attributes, inference, gradient, in-place pairs,
+  // accumulated outputs
+  return {
+      row(kConv2d, "conv2d", 2, 3, 1, conv, infer_conv2d, nullptr),
+      row(kConv2dGradInput, "conv2d_grad_input", 2, 2, 1, conv, infer_conv2d_grad_input, nullptr),
+      row(kConv2dGradWeight, "conv2d_grad_weight", 2, 2, 1, conv, infer_conv2d_grad_weight, nullptr,
+          {}, {0}),
+      row(kMatmul, "matmul", 2, 3, 1, matmul, infer_matmul, nullptr, {}, {0}),
+      row(kBiasGrad, "bias_grad", 1, 1, 1, axis, infer_bias_grad, nullptr, {}, {0}),
+      row(kBatchNorm, "batch_norm", 3, 3, 3, norm, infer_batch_norm, nullptr, first),
+      row(kBatchNormGrad, "batch_norm_grad", 5, 5, 3, norm, infer_batch_norm_grad, nullptr, second),
+      row(kBatchNormInference, "batch_norm_inference", 5, 5, 1, norm, infer_batch_norm_inference,
+          nullptr, first),
+      once(row(kBatchNormUpdate, "batch_norm_update", 4, 4, 2, running, infer_batch_norm_update,
+               nullptr, {{0, 0, true}, {1, 1, true}})),
+      row(kLayerNorm, "layer_norm", 3, 3, 3, norm, infer_layer_norm, nullptr, first),
+      row(kLayerNormGrad, "layer_norm_grad", 5, 5, 3, norm, infer_layer_norm_grad, nullptr, second),
+      row(kRelu, "relu", 1, 1, 1, none, infer_unary, nullptr, first),
+      row(kReluGrad, "relu_grad", 2, 2, 1, none, infer_same_pair, nullptr, either_dy_first),
+      row(kSigmoid, "sigmoid", 1, 1, 1, none, infer_unary, nullptr, first),
+      row(kSigmoidGrad, "sigmoid_grad", 2, 2, 1, none, infer_same_pair, nullptr, either_dy_first),
+      row(kTanh, "tanh", 1, 1, 1, none, infer_unary, nullptr, first),
+      row(kTanhGrad, "tanh_grad", 2, 2, 1, none, infer_same_pair, nullptr, either_dy_first),
+      row(kGelu, "gelu", 1, 1, 1, none, infer_unary, nullptr, first),
+      row(kGeluGrad, "gelu_grad", 2, 2, 1, none, infer_same_pair, nullptr, either_dy_first),
+      row(kAdd, "add", 2, 2, 1, none, infer_add, nullptr, either),
+      row(kMul, "mul", 2, 2, 1, none, infer_same_pair, nullptr, either),
+      row(kScale, "scale", 1, 1, 1, scale, infer_unary, nullptr, first),
+      random(row(kDropout, "dropout", 1, 1, 1, dropout, infer_dropout, nullptr, first)),
+      random(row(kDropoutGrad, "dropout_grad", 1, 1, 1, dropout, infer_dropout, nullptr, first)),
+      row(kPositive, "positive", 1, 1, 1, none, infer_positive, nullptr),
+      row(kMaxPool, "max_pool", 1, 1, 2, pool, infer_max_pool, nullptr),
+      row(kMaxPoolGrad, "max_pool_grad", 2, 2, 1, pool, infer_max_pool_grad, nullptr),
+      row(kAvgPool, "avg_pool", 1, 1, 1, pool, infer_avg_pool, nullptr),
+      row(kAvgPoolGrad, "avg_pool_grad", 1, 1, 1, pool, infer_avg_pool_grad, nullptr),
+      row(kGlobalAvgPool, "global_avg_pool", 1, 1, 1, none, infer_global_avg_pool, nullptr),
+      row(kGlobalAvgPoolGrad, "global_avg_pool_grad", 1, 1, 1, pool, infer_global_avg_pool_grad,
+          nullptr),
+      row(kUpsample, "upsample", 1, 1, 1, upsample, infer_upsample, nullptr),
+      row(kUpsampleGrad, "upsample_grad", 1, 1, 1, upsample, infer_upsample_grad, nullptr),
+      row(kReshape, "reshape", 1, 1, 1, shape, infer_reshape, nullptr),
+      row(kConcat, "concat", 1, -1, 1, axis, infer_concat, nullptr),
+      row(kSlice, "slice", 1, 1, 1, axis, infer_slice, nullptr),
+      row(kSliceGrad, "slice_grad", 1, 1, 1, axis, infer_slice_grad, nullptr),
+      row(kBroadcast, "broadcast", 1, 1, 1, shape, infer_broadcast, nullptr),
+      row(kReduceSum, "reduce_sum", 1, 1, 1, reduce, infer_reduce, nullptr),
+      row(kReduceMean, "reduce_mean", 1, 1, 1, reduce, infer_reduce, nullptr),
+      row(kFill, "fill", 0, 0, 1, shape, infer_fill, nullptr),
+      row(kEmbedding, "embedding", 2, 2, 1, none, infer_embedding, nullptr),
+      row(kEmbeddingGrad, "embedding_grad", 2, 2, 1, embedding, infer_embedding_grad, nullptr, {},
+          {0}),
+      row(kLstm, "lstm", 6, 6, 4, none, infer_lstm, nullptr),
+      row(kLstmGrad, "lstm_grad", 13, 13, 6, none, infer_lstm_grad, nullptr, {}, {3, 4, 5}),
+      row(kGru, "gru", 5, 5, 3, none, infer_gru, nullptr),
+      row(kGruGrad, "gru_grad", 10, 10, 5, none, infer_gru_grad, nullptr, {}, {2, 3, 4}),
+      row(kSoftmaxCrossEntropy, "softmax_cross_entropy", 2, 2, 1, loss, infer_softmax_cross_entropy,
+          nullptr),
+      row(kSoftmaxCrossEntropyGrad, "softmax_cross_entropy_grad", 3, 3, 1, loss,
+          infer_softmax_cross_entropy_grad, nullptr, first),
+      row(kMeanSquaredError, "mean_squared_error", 2, 2, 1, loss, infer_mean_squared_error,
+          nullptr),
+      row(kMeanSquaredErrorGrad, "mean_squared_error_grad", 3, 3, 1, loss,
+          infer_mean_squared_error_grad, nullptr, first),
+      row(kCorrectCount, "correct_count", 2, 2, 1, loss, infer_correct_count, nullptr),
+      once(row(kSgd, "sgd", 2, 3, -1, sgd, infer_update, nullptr, {{0, 0, true}, {2, 1, true}})),
+      once(row(kAdam, "adam", 4, 4, 3, adam, infer_update, nullptr,
+               {{0, 0, true}, {2, 1, true}, {3, 2, true}})),
+      once(row(kAssign, "assign", 2, 2, 1, none, infer_assign, nullptr, {{0, 0, true}})),
+      row(kReorder, "reorder", 1, 1, 1, reorder, infer_reorder, nullptr),
+  };
+}
+
+const std::vector<OpInfo>& table() {
+  static const std::vector<OpInfo> rows = [] {
+    std::vector<OpInfo> made = make_table();
+    REPRISE_CHECK(made.size() == kOpKindCount, "{} rows for {} ops", made.size(), kOpKindCount);
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      REPRISE_CHECK(static_cast<std::size_t>(made[i].kind) == i, "row '{}' is out of order",
+                    made[i].name);
+    }
+    return made;
+  }();
+  return rows;
+}
+
+}  // namespace
+
+const OpInfo& op_info(OpKind kind) {
+  return table()[static_cast<std::size_t>(kind)];
+}
+
+std::optional<OpKind> find_op(std::string_view name) {
+  static const std::unordered_map<std::string_view, OpKind> index = [] {
+    std::unordered_map<std::string_view, OpKind> made;
+    for (const OpInfo& info : table()) made.emplace(info.name, info.kind);
+    return made;
+  }();
+  const auto found = index.find(name);
+  if (found == index.end()) return std::nullopt;
+  return found->second;
+}
+
+std::vector<InplacePair> inplace_pairs(const Node& node) {
+  const OpInfo& info = op_info(node.op);
+  std::vector<InplacePair> pairs;
+  const auto inputs = static_cast<std::int32_t>(node.inputs.size());
+  const auto outputs = static_cast<std::int32_t>(node.outputs.size());
+  for (const InplacePair& pair : info.inplace) {
+    if (pair.input < inputs && pair.output < outputs) pairs.push_back(pair);
+  }
+  if (node.accumulate) {
+    const auto sums = static_cast<std::int32_t>(info.accumulated.size());
+    for (std::int32_t i = 0; i < sums; ++i) {
+      pairs.push_back({inputs - sums + i, info.accumulated[static_cast<std::size_t>(i)], true});
+    }
+  }
+  return pairs;
+}
+
+}  // namespace reprise::graph
