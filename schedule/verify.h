@@ -44,7 +44,9 @@ struct Violation {
   std::string message;            // the step, node, values, slots and bytes
 };
 
-// All violations, at most `limit`, in order of instructions. Empty: the schedule is correct.
+// All violations, at most `limit`: those of the tables, then in order of instructions, then those
+// of the end. Empty: the schedule is correct. Unknown ids and wrong arities are reported alone,
+// since a schedule with them cannot be replayed.
 [[nodiscard]] std::vector<Violation> verify(const graph::PreparedGraph& prepared,
                                             const Schedule& schedule, std::size_t limit = 20);
 
