@@ -32,9 +32,12 @@ struct SessionOptions {
 // budget.
 class Session {
  public:
-  // Throws Error(kInput) for faulty graphs; returns the infeasible answer as a value.
+  // `evaluations` are inference forms of the same model in order of preference (say, at falling
+  // batch sizes): the first whose forward-only schedule fits into the arena of training is taken.
+  // May be empty. Throws Error(kInput) for faulty graphs, and when no evaluation form fits (names
+  // the bytes); returns the infeasible answer as a value.
   [[nodiscard]] static std::variant<std::unique_ptr<Session>, planner::Infeasible> create(
-      const models::Model& training, const models::Model* evaluation,
+      const models::Model& training, const std::vector<models::Model>& evaluations,
       const graph::TrainingOptions& options, const SessionOptions& session);
   ~Session();
 

@@ -7,7 +7,7 @@
 #include "api/checkpoint.h"
 #include "api/data_source.h"
 #include "base/error.h"
-#include "runtime/arena.h"
+#include "runtime/memory_info.h"
 
 namespace reprise::api {
 namespace {
@@ -117,7 +117,7 @@ std::optional<planner::Infeasible> Run::make_session() {
 }
 
 void Run::resume(const Checkpoint& checkpoint) {
-  restore_checkpoint(checkpoint, options_, *session_);
+  restore_checkpoint(checkpoint, options_, model_options_, *session_);
   report_.resumed_from = done();
   saved_at_ = done();
   note(fmt::format("resumed from step {}", done()));
@@ -179,7 +179,8 @@ void Run::evaluate() {
 
 void Run::save() {
   if (options_.save_folder.empty() || saved_at_ == done()) return;
-  for (const auto& file : save_checkpoint(options_, *session_)) note(fmt::format("saved {}", file.string()));
+  const auto file = save_checkpoint(options_, model_options_, source_->steps_per_epoch(), *session_);
+  note(fmt::format("saved {}", file.string()));
   saved_at_ = done();
 }
 

@@ -1,0 +1,96 @@
+#include "api/checkpoint.h"
+
+#include <map>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "base/error.h"
+#include "graph/attributes.h"
+
+namespace reprise::api {
+namespace {
+
+std::string optimizer_text(const graph::Optimizer& optimizer) {
+  std::string text = std::holds_alternative<graph::SgdAttributes>(optimizer) ? "sgd" : "adam";
+  std::visit(
+      [&](const auto& attributes) {
+        graph::visit_fields(attributes, [&](const char* name, const auto& field) {
+          if constexpr (std::is_same_v<std::decay_t<decltype(field)>, graph::LearningRate::Kind>) {
+            text += fmt::format(" {}={}", name, graph::learning_rate_kind_name(field));
+          } else {
+            text += fmt::format(" {}={}", name, field);
+          }
+        });
+      },
+      optimizer);
+  return text;
+}
+
+std::string model_text(const models::ModelOptions& o) {
+  return fmt::format(
+      "batch={} image={}x{}x{} classes={} hidden={} layers={} embedding={} vocabulary={} seq_len={} chunk={} "
+      "stateful={} dropout={}",
+      o.batch, o.channels, o.height, o.width, o.classes, o.hidden, o.layers, o.embedding, o.vocabulary, o.seq_len,
+      o.chunk, o.stateful, o.dropout);
+}
+
+std::string data_text(const DataSpec& data) {
+  constexpr const char* kNames[] = {"fashion-mnist", "idx", "cifar10", "text", "synthetic"};
+  return fmt::format("{} {}", kNames[static_cast<std::size_t>(data.kind)], data.path.filename().string());
+}
+
+// What must not change between a run and its continuation.
+std::map<std::string, std::string> describe(const TrainOptions& options, const models::ModelOptions& model_options) {
+  return {{"model", options.model},
+          {"model options", model_text(model_options)},
+          {"data", data_text(options.data)},
+          {"augment", options.augment ? "yes" : "no"},
+          {"optimizer", optimizer_text(options.optimizer)}};
+}
+
+}  // namespace
+
+Checkpoint load_checkpoint(const std::filesystem::path& path) {
+  return {.snapshot = runtime::load_latest_snapshot(path), .source = path};
+}
+
+void restore_checkpoint(const Checkpoint& checkpoint, const TrainOptions& options,
+                        const models::ModelOptions& model_options, Session& session) {
+  const runtime::Snapshot& snapshot = checkpoint.snapshot;
+  const std::string source = checkpoint.source.string();
+  for (const auto& [key, now] : describe(options, model_options)) {
+    const auto saved = snapshot.config.find(key);
+    const std::string then = saved == snapshot.config.end() ? "(nothing)" : saved->second;
+    if (then != now) throw base::input_error("{}: the snapshot's {} is '{}', this run's is '{}'", source, key, then, now);
+  }
+  if (snapshot.position.seed != options.session.seed) {
+    throw base::input_error("{}: the snapshot's seed is {}, this run's is {}", source, snapshot.position.seed,
+                            options.session.seed);
+  }
+  // All tensors are checked before the first is written, so that a refused snapshot changes nothing.
+  std::vector<const runtime::TensorEntry*> tensors;
+  for (const Session::Variable& variable : session.variables()) {
+    tensors.push_back(&runtime::find_tensor(snapshot, variable.name, variable.dtype, variable.shape, source));
+  }
+  for (const runtime::TensorEntry* tensor : tensors) session.write(tensor->name, tensor->data);
+  session.set_steps_done(snapshot.position.steps);
+}
+
+std::filesystem::path save_checkpoint(const TrainOptions& options, const models::ModelOptions& model_options,
+                                      std::int64_t steps_per_epoch, const Session& session) {
+  runtime::Snapshot snapshot;
+  for (const Session::Variable& variable : session.variables()) {
+    snapshot.tensors.push_back(
+        {.tensor = {variable.name, variable.dtype, variable.shape, session.read(variable.name)}, .role = variable.role});
+  }
+  const auto per_epoch = static_cast<std::uint64_t>(steps_per_epoch);
+  snapshot.position = {.steps = session.steps_done(),
+                       .epoch = session.steps_done() / per_epoch,
+                       .batch_in_epoch = session.steps_done() % per_epoch,
+                       .seed = options.session.seed};
+  snapshot.config = describe(options, model_options);
+  return runtime::save_snapshot(options.save_folder, snapshot);
+}
+
+}  // namespace reprise::api
