@@ -14,13 +14,15 @@ Budget parse_budget(std::string_view text) {
     const char* end = text.data() + text.size() - 1;
     const auto [rest, code] = std::from_chars(text.data(), end, percent);
     if (code != std::errc() || rest != end || !(percent > 0) || percent > 1e6) {
-      throw base::input_error("budget '{}': write a positive percentage of keep_all_bytes, e.g. 40%", text);
+      throw base::input_error(
+          "budget '{}': write a positive percentage of keep_all_bytes, e.g. 40%", text);
     }
     return {.kind = Budget::Kind::kPercent, .percent = percent};
   }
   const Bytes bytes = base::parse_bytes(text);
   if (bytes <= 0) {
-    throw base::input_error("budget '{}': must be more than 0 bytes; write e.g. 300MiB, 40% or floor", text);
+    throw base::input_error(
+        "budget '{}': must be more than 0 bytes; write e.g. 300MiB, 40% or floor", text);
   }
   return {.kind = Budget::Kind::kBytes, .bytes = bytes};
 }

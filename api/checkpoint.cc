@@ -29,19 +29,22 @@ std::string optimizer_text(const graph::Optimizer& optimizer) {
 
 std::string model_text(const models::ModelOptions& o) {
   return fmt::format(
-      "batch={} image={}x{}x{} classes={} hidden={} layers={} embedding={} vocabulary={} seq_len={} chunk={} "
+      "batch={} image={}x{}x{} classes={} hidden={} layers={} embedding={} vocabulary={} "
+      "seq_len={} chunk={} "
       "stateful={} dropout={}",
-      o.batch, o.channels, o.height, o.width, o.classes, o.hidden, o.layers, o.embedding, o.vocabulary, o.seq_len,
-      o.chunk, o.stateful, o.dropout);
+      o.batch, o.channels, o.height, o.width, o.classes, o.hidden, o.layers, o.embedding,
+      o.vocabulary, o.seq_len, o.chunk, o.stateful, o.dropout);
 }
 
 std::string data_text(const DataSpec& data) {
   constexpr const char* kNames[] = {"fashion-mnist", "idx", "cifar10", "text", "synthetic"};
-  return fmt::format("{} {}", kNames[static_cast<std::size_t>(data.kind)], data.path.filename().string());
+  return fmt::format("{} {}", kNames[static_cast<std::size_t>(data.kind)],
+                     data.path.filename().string());
 }
 
 // What must not change between a run and its continuation.
-std::map<std::string, std::string> describe(const TrainOptions& options, const models::ModelOptions& model_options) {
+std::map<std::string, std::string> describe(const TrainOptions& options,
+                                            const models::ModelOptions& model_options) {
   return {{"model", options.model},
           {"model options", model_text(model_options)},
           {"data", data_text(options.data)},
@@ -62,27 +65,33 @@ void restore_checkpoint(const Checkpoint& checkpoint, const TrainOptions& option
   for (const auto& [key, now] : describe(options, model_options)) {
     const auto saved = snapshot.config.find(key);
     const std::string then = saved == snapshot.config.end() ? "(nothing)" : saved->second;
-    if (then != now) throw base::input_error("{}: the snapshot's {} is '{}', this run's is '{}'", source, key, then, now);
+    if (then != now)
+      throw base::input_error("{}: the snapshot's {} is '{}', this run's is '{}'", source, key,
+                              then, now);
   }
   if (snapshot.position.seed != options.session.seed) {
-    throw base::input_error("{}: the snapshot's seed is {}, this run's is {}", source, snapshot.position.seed,
-                            options.session.seed);
+    throw base::input_error("{}: the snapshot's seed is {}, this run's is {}", source,
+                            snapshot.position.seed, options.session.seed);
   }
-  // All tensors are checked before the first is written, so that a refused snapshot changes nothing.
+  // All tensors are checked before the first is written, so that a refused snapshot changes
+  // nothing.
   std::vector<const runtime::TensorEntry*> tensors;
   for (const Session::Variable& variable : session.variables()) {
-    tensors.push_back(&runtime::find_tensor(snapshot, variable.name, variable.dtype, variable.shape, source));
+    tensors.push_back(
+        &runtime::find_tensor(snapshot, variable.name, variable.dtype, variable.shape, source));
   }
   for (const runtime::TensorEntry* tensor : tensors) session.write(tensor->name, tensor->data);
   session.set_steps_done(snapshot.position.steps);
 }
 
-std::filesystem::path save_checkpoint(const TrainOptions& options, const models::ModelOptions& model_options,
+std::filesystem::path save_checkpoint(const TrainOptions& options,
+                                      const models::ModelOptions& model_options,
                                       std::int64_t steps_per_epoch, const Session& session) {
   runtime::Snapshot snapshot;
   for (const Session::Variable& variable : session.variables()) {
     snapshot.tensors.push_back(
-        {.tensor = {variable.name, variable.dtype, variable.shape, session.read(variable.name)}, .role = variable.role});
+        {.tensor = {variable.name, variable.dtype, variable.shape, session.read(variable.name)},
+         .role = variable.role});
   }
   const auto per_epoch = static_cast<std::uint64_t>(steps_per_epoch);
   snapshot.position = {.steps = session.steps_done(),

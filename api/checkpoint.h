@@ -18,13 +18,15 @@ struct Checkpoint {
 
 [[nodiscard]] Checkpoint load_checkpoint(const std::filesystem::path& path);
 
-// Persistent values, step counter. Budget, planner, device and threads may differ from the run that saved; model,
-// data, optimizer and seed may not: Error(kInput) names the first that does, and both settings.
+// Persistent values, step counter. Budget, planner, device and threads may differ from the run that
+// saved; model, data, optimizer and seed may not: Error(kInput) names the first that does, and both
+// settings.
 void restore_checkpoint(const Checkpoint& checkpoint, const TrainOptions& options,
                         const models::ModelOptions& model_options, Session& session);
 
 // Returns the path of the snapshot.
-std::filesystem::path save_checkpoint(const TrainOptions& options, const models::ModelOptions& model_options,
+std::filesystem::path save_checkpoint(const TrainOptions& options,
+                                      const models::ModelOptions& model_options,
                                       std::int64_t steps_per_epoch, const Session& session);
 
 }  // namespace reprise::api

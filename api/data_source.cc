@@ -10,30 +10,36 @@
 namespace reprise::api {
 namespace {
 
-constexpr std::int64_t kSyntheticBatches = 4;     // enough to see a loss fall, few enough to hold
+constexpr std::int64_t kSyntheticBatches = 4;  // enough to see a loss fall, few enough to hold
 constexpr std::int64_t kSyntheticVocabulary = 96;
 
 bool is_sequence(std::string_view model) {
   const auto& models = models::all_models();
-  const auto found = std::find_if(models.begin(), models.end(), [&](const auto& info) { return info.name == model; });
+  const auto found = std::find_if(models.begin(), models.end(),
+                                  [&](const auto& info) { return info.name == model; });
   return found != models.end() && found->sequence;
 }
 
-bool is_text(DataSpec::Kind kind) { return kind == DataSpec::Kind::kText; }
+bool is_text(DataSpec::Kind kind) {
+  return kind == DataSpec::Kind::kText;
+}
 
 void require_fit(const TrainOptions& train) {
   if (train.data.kind == DataSpec::Kind::kSynthetic) return;
   if (is_sequence(train.model) == is_text(train.data.kind)) return;
   if (is_text(train.data.kind)) {
-    throw base::input_error("model '{}' takes images, but --data names a text; use lstm or gru", train.model);
+    throw base::input_error("model '{}' takes images, but --data names a text; use lstm or gru",
+                            train.model);
   }
-  throw base::input_error("model '{}' takes a text, but --data names images; use text:FILE", train.model);
+  throw base::input_error("model '{}' takes a text, but --data names images; use text:FILE",
+                          train.model);
 }
 
 // Takes what the data says unless the user said the same.
 void take(std::int64_t& option, std::int64_t found, std::string_view flag, std::string_view data) {
   if (option != 0 && option != found) {
-    throw base::input_error("{} says {}, but data set '{}' has {}; leave the flag out", flag, option, data, found);
+    throw base::input_error("{} says {}, but data set '{}' has {}; leave the flag out", flag,
+                            option, data, found);
   }
   option = found;
 }
@@ -48,14 +54,16 @@ void take_image_shape(const runtime::ImageDataset& data, models::ModelOptions& o
 runtime::ImageSplits load_images(const TrainOptions& train, const models::ModelOptions& complete) {
   switch (train.data.kind) {
     case DataSpec::Kind::kFashionMnist:
-      return runtime::load_idx(train.data.path.empty() ? runtime::find_fashion_mnist() : train.data.path);
+      return runtime::load_idx(train.data.path.empty() ? runtime::find_fashion_mnist()
+                                                       : train.data.path);
     case DataSpec::Kind::kIdx:
       return runtime::load_idx(train.data.path);
     case DataSpec::Kind::kCifar10:
       return runtime::load_cifar10(train.data.path);
     default:
-      return runtime::make_synthetic_images(complete.channels, complete.height, complete.width, complete.classes,
-                                            kSyntheticBatches * complete.batch, train.session.seed);
+      return runtime::make_synthetic_images(complete.channels, complete.height, complete.width,
+                                            complete.classes, kSyntheticBatches * complete.batch,
+                                            train.session.seed);
   }
 }
 
@@ -77,7 +85,8 @@ std::unique_ptr<DataSource> open_text(const TrainOptions& train, models::ModelOp
     options = models::complete_options(train.model, options);
     // A tenth is the test part, and both parts need whole windows.
     const std::int64_t window = options.batch * (options.seq_len + 1);
-    text = runtime::make_synthetic_text(options.vocabulary, 10 * kSyntheticBatches * window, train.session.seed);
+    text = runtime::make_synthetic_text(options.vocabulary, 10 * kSyntheticBatches * window,
+                                        train.session.seed);
   }
   return make_text_source(std::move(text), options.batch, options.seq_len);
 }
@@ -90,17 +99,22 @@ DataSpec parse_data(std::string_view text) {
       "fashion-mnist, fashion-mnist:DIR, idx:DIR, cifar10:DIR, text:FILE or synthetic";
   const std::size_t colon = text.find(':');
   const std::string_view name = text.substr(0, colon);
-  const std::string_view path = colon == std::string_view::npos ? std::string_view{} : text.substr(colon + 1);
-  if (name == "fashion-mnist" && (colon == std::string_view::npos || !path.empty())) return {Kind::kFashionMnist, path};
+  const std::string_view path =
+      colon == std::string_view::npos ? std::string_view{} : text.substr(colon + 1);
+  if (name == "fashion-mnist" && (colon == std::string_view::npos || !path.empty()))
+    return {Kind::kFashionMnist, path};
   if (name == "synthetic" && colon == std::string_view::npos) return {Kind::kSynthetic, {}};
   const Kind kind = name == "idx" ? Kind::kIdx : name == "cifar10" ? Kind::kCifar10 : Kind::kText;
-  if (kind == Kind::kText && name != "text") throw base::input_error("data '{}': expected {}", text, kForms);
-  if (path.empty()) throw base::input_error("data '{}': a path must follow, as in {}:PATH", text, name);
+  if (kind == Kind::kText && name != "text")
+    throw base::input_error("data '{}': expected {}", text, kForms);
+  if (path.empty())
+    throw base::input_error("data '{}': a path must follow, as in {}:PATH", text, name);
   return {kind, path};
 }
 
 std::unique_ptr<DataSource> open_data(const TrainOptions& train, models::ModelOptions& options) {
-  (void)models::complete_options(train.model, options);  // an unknown model is reported before any file is read
+  (void)models::complete_options(train.model,
+                                 options);  // an unknown model is reported before any file is read
   require_fit(train);
   return is_sequence(train.model) ? open_text(train, options) : open_images(train, options);
 }

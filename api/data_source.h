@@ -1,6 +1,7 @@
 #pragma once
 
-// Feeds a session from a data set: which items make up which batch, for training and for evaluation.
+// Feeds a session from a data set: which items make up which batch, for training and for
+// evaluation.
 
 #include <cstdint>
 #include <memory>
@@ -16,13 +17,14 @@ class DataSource {
  public:
   virtual ~DataSource() = default;
 
-  // Full batches in one pass; a short last batch of a training pass is dropped (other items each epoch, since the
-  // order is shuffled).
+  // Full batches in one pass; a short last batch of a training pass is dropped (other items each
+  // epoch, since the order is shuffled).
   [[nodiscard]] virtual std::int64_t steps_per_epoch() const = 0;
   [[nodiscard]] virtual std::int64_t items_per_step() const = 0;
   [[nodiscard]] virtual std::string_view item_name() const = 0;  // "images", "tokens"
 
-  // Writes batch `index` of epoch `epoch` into the session's inputs; a pure function of (seed, epoch, index).
+  // Writes batch `index` of epoch `epoch` into the session's inputs; a pure function of (seed,
+  // epoch, index).
   virtual void fill(Session& session, std::int64_t epoch, std::int64_t index) = 0;
 
   // Prepares for evaluation with a model of this batch and sequence length.
@@ -32,10 +34,11 @@ class DataSource {
   virtual std::int64_t fill_evaluation(Session& session, std::int64_t index) = 0;
 };
 
-// Loads the data and completes `options` with what it says: image size and classes, or vocabulary. Throws
-// Error(kInput) when an option disagrees with the data (names both), when model and data do not fit together
-// (images for a language model), or when there are fewer items than one batch.
-[[nodiscard]] std::unique_ptr<DataSource> open_data(const TrainOptions& train, models::ModelOptions& options);
+// Loads the data and completes `options` with what it says: image size and classes, or vocabulary.
+// Throws Error(kInput) when an option disagrees with the data (names both), when model and data do
+// not fit together (images for a language model), or when there are fewer items than one batch.
+[[nodiscard]] std::unique_ptr<DataSource> open_data(const TrainOptions& train,
+                                                    models::ModelOptions& options);
 
 // The options completed as open_data() would, without loading more than needed (for `plan`).
 void complete_from_data(const TrainOptions& train, models::ModelOptions& options);

@@ -1,6 +1,7 @@
 #pragma once
 
-// FNV-1a (Fowler, Noll, Vo), 64 bits: tells whether two runs ended in the same bits. No protection against malice.
+// FNV-1a (Fowler, Noll, Vo), 64 bits: tells whether two runs ended in the same bits. No protection
+// against malice.
 
 #include <cstddef>
 #include <cstdint>

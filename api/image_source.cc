@@ -23,30 +23,35 @@ class ImageSource final : public DataSource {
         batch_(batch),
         seed_(seed) {
     if (splits_.train.items() < batch) {
-      throw base::input_error("--batch {}: data set '{}' has only {} training images", batch, splits_.train.name,
-                              splits_.train.items());
+      throw base::input_error("--batch {}: data set '{}' has only {} training images", batch,
+                              splits_.train.name, splits_.train.items());
     }
     reserve(batch);
   }
 
-  [[nodiscard]] std::int64_t steps_per_epoch() const override { return splits_.train.items() / batch_; }
+  [[nodiscard]] std::int64_t steps_per_epoch() const override {
+    return splits_.train.items() / batch_;
+  }
   [[nodiscard]] std::int64_t items_per_step() const override { return batch_; }
   [[nodiscard]] std::string_view item_name() const override { return "images"; }
 
   void fill(Session& session, std::int64_t epoch, std::int64_t index) override {
     if (epoch != order_epoch_) {
-      order_ = runtime::shuffled_order(splits_.train.items(), seed_, static_cast<std::uint64_t>(epoch));
+      order_ =
+          runtime::shuffled_order(splits_.train.items(), seed_, static_cast<std::uint64_t>(epoch));
       order_epoch_ = epoch;
     }
-    const auto items = std::span<const std::uint32_t>(order_).subspan(static_cast<std::size_t>(index * batch_),
-                                                                      static_cast<std::size_t>(batch_));
+    const auto items = std::span<const std::uint32_t>(order_).subspan(
+        static_cast<std::size_t>(index * batch_), static_cast<std::size_t>(batch_));
     runtime::fill_image_batch(splits_.train, items, batch_, normalisation_, augmentation_, seed_,
                               static_cast<std::uint64_t>(epoch), images_, labels_);
     session.set_input("images", std::as_bytes(std::span(images_)));
     session.set_input("labels", std::as_bytes(std::span(labels_)));
   }
 
-  void set_evaluation(const models::ModelOptions& options) override { evaluation_batch_ = options.batch; }
+  void set_evaluation(const models::ModelOptions& options) override {
+    evaluation_batch_ = options.batch;
+  }
 
   [[nodiscard]] std::int64_t evaluation_batches() const override {
     return (splits_.test.items() + evaluation_batch_ - 1) / evaluation_batch_;
@@ -56,11 +61,14 @@ class ImageSource final : public DataSource {
     const std::int64_t first = index * evaluation_batch_;
     const std::int64_t count = std::min(evaluation_batch_, splits_.test.items() - first);
     std::vector<std::uint32_t> items(static_cast<std::size_t>(count));
-    for (std::size_t i = 0; i < items.size(); ++i) items[i] = static_cast<std::uint32_t>(first) + static_cast<std::uint32_t>(i);
+    for (std::size_t i = 0; i < items.size(); ++i)
+      items[i] = static_cast<std::uint32_t>(first) + static_cast<std::uint32_t>(i);
     const std::size_t pixels = images_.size() / static_cast<std::size_t>(batch_);
-    const auto images = std::span(images_).first(pixels * static_cast<std::size_t>(evaluation_batch_));
+    const auto images =
+        std::span(images_).first(pixels * static_cast<std::size_t>(evaluation_batch_));
     const auto labels = std::span(labels_).first(static_cast<std::size_t>(evaluation_batch_));
-    runtime::fill_image_batch(splits_.test, items, evaluation_batch_, normalisation_, {}, seed_, 0, images, labels);
+    runtime::fill_image_batch(splits_.test, items, evaluation_batch_, normalisation_, {}, seed_, 0,
+                              images, labels);
     session.set_evaluation_input("images", std::as_bytes(images));
     session.set_evaluation_input("labels", std::as_bytes(labels));
     return count;
@@ -87,8 +95,8 @@ class ImageSource final : public DataSource {
 
 }  // namespace
 
-std::unique_ptr<DataSource> make_image_source(runtime::ImageSplits splits, std::int64_t batch, std::uint64_t seed,
-                                              bool augment) {
+std::unique_ptr<DataSource> make_image_source(runtime::ImageSplits splits, std::int64_t batch,
+                                              std::uint64_t seed, bool augment) {
   return std::make_unique<ImageSource>(std::move(splits), batch, seed, augment);
 }
 

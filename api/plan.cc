@@ -42,7 +42,9 @@ Bytes persistent_bytes(const graph::PreparedGraph& prepared) {
   return total;
 }
 
-double ratio(std::int64_t a, std::int64_t b) { return b == 0 ? 0.0 : static_cast<double>(a) / static_cast<double>(b); }
+double ratio(std::int64_t a, std::int64_t b) {
+  return b == 0 ? 0.0 : static_cast<double>(a) / static_cast<double>(b);
+}
 
 }  // namespace
 
@@ -59,7 +61,9 @@ std::variant<PlannedTraining, planner::Infeasible> plan_step(const graph::Prepar
   PlannedTraining result;
   PlanReport& report = result.report;
   report.budget_bytes = resolve(options.budget, keep_all.arena, floor);
-  auto outcome = planner.plan(strategy, {.budget = report.budget_bytes, .seed = options.seed, .segments = options.segments});
+  auto outcome = planner.plan(
+      strategy,
+      {.budget = report.budget_bytes, .seed = options.seed, .segments = options.segments});
   if (auto* infeasible = std::get_if<planner::Infeasible>(&outcome)) return std::move(*infeasible);
   const auto& plan = std::get<planner::Plan>(outcome);
 
@@ -83,7 +87,8 @@ std::variant<PlannedTraining, planner::Infeasible> plan_step(const graph::Prepar
   report.gap = ratio(plan.cost - report.lower_bound_ns, report.lower_bound_ns);
   report.fragmentation = plan.packing.fragmentation();
   report.recomputed_nodes = plan.recomputed;
-  report.plan_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  report.plan_ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   return result;
 }
 

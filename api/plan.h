@@ -1,6 +1,7 @@
 #pragma once
 
-// From a prepared graph and a budget to a verified schedule with its figures. Shared by every command.
+// From a prepared graph and a budget to a verified schedule with its figures. Shared by every
+// command.
 
 #include <cstdint>
 #include <string>
@@ -30,7 +31,8 @@ struct PlanOptions {
   Budget budget{};
   int segments = 0;
   std::uint64_t seed = 1;
-  bool find_floor = true;  // false leaves floor_bytes at 0, which saves its search (a percentage or bytes need none)
+  bool find_floor = true;  // false leaves floor_bytes at 0, which saves its search (a percentage or
+                           // bytes need none)
 };
 
 // The figures of `reprise plan --json` (DESIGN.md fixes the names).
@@ -38,7 +40,8 @@ struct PlanReport {
   std::string model, planner;
   std::int64_t nodes = 0;
   Bytes budget_bytes = 0, peak_bytes = 0, floor_bytes = 0, keep_all_bytes = 0;
-  Bytes persistent_bytes = 0;  // parameters, optimizer state and states: there whatever is recomputed
+  Bytes persistent_bytes =
+      0;  // parameters, optimizer state and states: there whatever is recomputed
   std::int64_t cost_ns = 0, keep_all_cost_ns = 0, lower_bound_ns = 0;
   double overhead = 0, gap = 0, fragmentation = 0;
   std::int64_t recomputed_nodes = 0;

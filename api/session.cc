@@ -36,7 +36,8 @@ struct Side {
 
   [[nodiscard]] ValueId find(std::string_view name, std::string_view what) const {
     const auto found = values.find(std::string(name));
-    if (found == values.end()) throw base::input_error("graph '{}' has no {} '{}'", graph().name, what, name);
+    if (found == values.end())
+      throw base::input_error("graph '{}' has no {} '{}'", graph().name, what, name);
     return found->second;
   }
 
@@ -54,8 +55,9 @@ struct Side {
     }
     if (static_cast<Bytes>(plain.size()) != plain_bytes(id)) {
       throw base::input_error("input '{}' was planned for {} {} ({} bytes), got {} bytes", name,
-                              graph::dtype_name(graph().values[id].dtype), graph::shape_text(graph().values[id].shape),
-                              plain_bytes(id), plain.size());
+                              graph::dtype_name(graph().values[id].dtype),
+                              graph::shape_text(graph().values[id].shape), plain_bytes(id),
+                              plain.size());
     }
     executor->write(id, plain);
   }
@@ -63,7 +65,8 @@ struct Side {
 
 std::unordered_map<std::string, ValueId> index_by_name(const graph::Graph& graph) {
   std::unordered_map<std::string, ValueId> index;
-  for (std::size_t i = 0; i < graph.values.size(); ++i) index.emplace(graph.values[ValueId(i)].name, ValueId(i));
+  for (std::size_t i = 0; i < graph.values.size(); ++i)
+    index.emplace(graph.values[ValueId(i)].name, ValueId(i));
   return index;
 }
 
@@ -80,7 +83,8 @@ schedule::Schedule forward_schedule(const graph::PreparedGraph& prepared) {
   options.planner = "keep_all";
   options.find_floor = false;
   auto planned = plan_step(prepared, options);
-  REPRISE_CHECK(std::holds_alternative<PlannedTraining>(planned), "an unlimited budget was infeasible");
+  REPRISE_CHECK(std::holds_alternative<PlannedTraining>(planned),
+                "an unlimited budget was infeasible");
   return std::get<PlannedTraining>(std::move(planned)).step.schedule;
 }
 
@@ -113,20 +117,25 @@ void Session::Impl::list_variables() {
     if (!graph::is_persistent(value.role) || value.producer.valid()) continue;
     variables.push_back({value.name, value.dtype, value.shape, value.role});
   }
-  std::sort(variables.begin(), variables.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  std::sort(variables.begin(), variables.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
 }
 
 void Session::Impl::write_initial_values(const models::Model& model) {
-  std::map<std::string, models::Model::Initializer> initializers(model.initializers.begin(), model.initializers.end());
+  std::map<std::string, models::Model::Initializer> initializers(model.initializers.begin(),
+                                                                 model.initializers.end());
   for (const Variable& variable : variables) {
     const auto found = initializers.find(variable.name);
-    // Optimizer state is made by autodiff and starts from zeros; everything else is the model's to say.
+    // Optimizer state is made by autodiff and starts from zeros; everything else is the model's to
+    // say.
     REPRISE_CHECK(found != initializers.end() || variable.role == graph::Role::kOptimizerState,
                   "model '{}' does not say how '{}' starts", model.graph.name, variable.name);
-    const auto initializer = found == initializers.end() ? models::Model::Initializer{} : found->second;
-    const auto values =
-        initial_values(initializer, variable.name, graph::element_count(variable.shape), options.seed);
-    training.executor->write(training.find(variable.name, "value"), std::as_bytes(std::span(values)));
+    const auto initializer =
+        found == initializers.end() ? models::Model::Initializer{} : found->second;
+    const auto values = initial_values(initializer, variable.name,
+                                       graph::element_count(variable.shape), options.seed);
+    training.executor->write(training.find(variable.name, "value"),
+                             std::as_bytes(std::span(values)));
   }
 }
 
@@ -134,15 +143,17 @@ void Session::Impl::add_evaluation(const std::vector<models::Model>& candidates)
   Bytes smallest = 0;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     Side side;
-    side.program = backend->prepare(graph::share_persistent_values(candidates[i].graph, training.graph()),
-                                    training.program.get());
+    side.program =
+        backend->prepare(graph::share_persistent_values(candidates[i].graph, training.graph()),
+                         training.program.get());
     schedule::Schedule schedule = forward_schedule(side.program->prepared());
     if (schedule.arena_bytes > arena->bytes()) {
       smallest = i == 0 ? schedule.arena_bytes : std::min(smallest, schedule.arena_bytes);
       continue;
     }
-    side.executor = std::make_unique<runtime::Executor>(*side.program, std::move(schedule), *arena,
-                                                        runtime::ExecutorOptions{.debug = options.debug});
+    side.executor =
+        std::make_unique<runtime::Executor>(*side.program, std::move(schedule), *arena,
+                                            runtime::ExecutorOptions{.debug = options.debug});
     side.values = index_by_name(side.graph());
     evaluation = std::move(side);
     evaluation_index = i;
@@ -150,7 +161,8 @@ void Session::Impl::add_evaluation(const std::vector<models::Model>& candidates)
   }
   if (!candidates.empty()) {
     throw base::input_error(
-        "evaluation needs {} bytes ({}) but training reserves {} ({}); raise the budget or train without evaluation",
+        "evaluation needs {} bytes ({}) but training reserves {} ({}); raise the budget or train "
+        "without evaluation",
         smallest, base::format_bytes(smallest), arena->bytes(), base::format_bytes(arena->bytes()));
   }
 }
@@ -172,7 +184,8 @@ std::variant<std::unique_ptr<Session>, planner::Infeasible> Session::create(
   impl.options = session_options;
   graph::TrainingGraph training_graph = graph::make_training_graph(training.graph, options);
   impl.warnings = std::move(training_graph.warnings);
-  impl.backend = kernels::make_backend(session_options.device, {.threads = session_options.threads});
+  impl.backend =
+      kernels::make_backend(session_options.device, {.threads = session_options.threads});
   impl.training.program = impl.backend->prepare(training_graph.graph);
 
   auto planned = plan_step(impl.training.program->prepared(), session_options.plan);
@@ -182,9 +195,9 @@ std::variant<std::unique_ptr<Session>, planner::Infeasible> Session::create(
   impl.planned = std::move(plan.step);
 
   impl.arena = std::make_unique<runtime::Arena>(impl.planned.schedule.arena_bytes);
-  impl.training.executor =
-      std::make_unique<runtime::Executor>(*impl.training.program, impl.planned.schedule, *impl.arena,
-                                          runtime::ExecutorOptions{.debug = session_options.debug});
+  impl.training.executor = std::make_unique<runtime::Executor>(
+      *impl.training.program, impl.planned.schedule, *impl.arena,
+      runtime::ExecutorOptions{.debug = session_options.debug});
   impl.training.values = index_by_name(impl.training.graph());
   impl.list_variables();
   impl.write_initial_values(training);
@@ -197,7 +210,8 @@ void Session::set_input(std::string_view name, std::span<const std::byte> plain)
 }
 
 float Session::step() {
-  if (impl_->evaluating) throw base::input_error("call end_evaluation() before the next training step");
+  if (impl_->evaluating)
+    throw base::input_error("call end_evaluation() before the next training step");
   impl_->training.executor->run({.seed = impl_->options.seed, .step = impl_->steps});
   ++impl_->steps;
   return as_float(impl_->training.read(impl_->training.graph().loss));
@@ -212,11 +226,13 @@ void Session::write(std::string_view name, std::span<const std::byte> plain) {
   const ValueId id = impl_->training.find(name, "persistent value");
   const graph::Value& value = impl_->training.graph().values[id];
   if (!graph::is_persistent(value.role)) {
-    throw base::input_error("'{}' is no persistent value but {}", name, graph::role_name(value.role));
+    throw base::input_error("'{}' is no persistent value but {}", name,
+                            graph::role_name(value.role));
   }
   if (static_cast<Bytes>(plain.size()) != impl_->training.plain_bytes(id)) {
-    throw base::input_error("'{}' has shape {} ({} bytes), got {} bytes", name, graph::shape_text(value.shape),
-                            impl_->training.plain_bytes(id), plain.size());
+    throw base::input_error("'{}' has shape {} ({} bytes), got {} bytes", name,
+                            graph::shape_text(value.shape), impl_->training.plain_bytes(id),
+                            plain.size());
   }
   impl_->training.executor->write(id, plain);
 }
@@ -231,8 +247,12 @@ void Session::reset_carried_states() {
   }
 }
 
-bool Session::can_evaluate() const { return impl_->evaluation.has_value(); }
-std::size_t Session::evaluation_index() const { return impl_->evaluation_index; }
+bool Session::can_evaluate() const {
+  return impl_->evaluation.has_value();
+}
+std::size_t Session::evaluation_index() const {
+  return impl_->evaluation_index;
+}
 
 void Session::begin_evaluation() {
   if (impl_->evaluating) throw base::input_error("an evaluation is already under way");
@@ -275,17 +295,32 @@ void Session::end_evaluation() {
   impl_->saved_states.clear();
 }
 
-std::uint64_t Session::steps_done() const { return impl_->steps; }
-void Session::set_steps_done(std::uint64_t steps) { impl_->steps = steps; }
-const PlanReport& Session::report() const { return impl_->report; }
-const schedule::PlannedStep& Session::planned() const { return impl_->planned; }
-Bytes Session::arena_bytes() const { return impl_->arena->bytes(); }
-const std::vector<Session::Variable>& Session::variables() const { return impl_->variables; }
-const std::vector<std::string>& Session::warnings() const { return impl_->warnings; }
+std::uint64_t Session::steps_done() const {
+  return impl_->steps;
+}
+void Session::set_steps_done(std::uint64_t steps) {
+  impl_->steps = steps;
+}
+const PlanReport& Session::report() const {
+  return impl_->report;
+}
+const schedule::PlannedStep& Session::planned() const {
+  return impl_->planned;
+}
+Bytes Session::arena_bytes() const {
+  return impl_->arena->bytes();
+}
+const std::vector<Session::Variable>& Session::variables() const {
+  return impl_->variables;
+}
+const std::vector<std::string>& Session::warnings() const {
+  return impl_->warnings;
+}
 
 Bytes Session::peak_bytes_measured() const {
   const Bytes training = impl_->training.executor->peak_bytes_measured();
-  return impl_->evaluation ? std::max(training, impl_->evaluation->executor->peak_bytes_measured()) : training;
+  return impl_->evaluation ? std::max(training, impl_->evaluation->executor->peak_bytes_measured())
+                           : training;
 }
 
 std::uint64_t Session::state_hash() const {

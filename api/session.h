@@ -52,11 +52,11 @@ class Session {
   // Carried recurrent state back to zeros (what `assign` writes; running statistics stay).
   void reset_carried_states();
 
-  // Evaluation: begin, any number of (set_evaluation_input, evaluate), end. States that the evaluation graph
-  // changes (carried recurrent state) start from zeros and get their training values back at the end, so that
-  // evaluating never changes training.
+  // Evaluation: begin, any number of (set_evaluation_input, evaluate), end. States that the
+  // evaluation graph changes (carried recurrent state) start from zeros and get their training
+  // values back at the end, so that evaluating never changes training.
   struct Evaluation {
-    float loss = 0;            // mean over the counted labels of the batch
+    float loss = 0;  // mean over the counted labels of the batch
     std::int64_t correct = 0;
   };
   [[nodiscard]] bool can_evaluate() const;

@@ -10,9 +10,11 @@
 
 namespace reprise::api {
 
-[[nodiscard]] std::unique_ptr<DataSource> make_image_source(runtime::ImageSplits splits, std::int64_t batch,
-                                                            std::uint64_t seed, bool augment);
-[[nodiscard]] std::unique_ptr<DataSource> make_text_source(runtime::TextDataset text, std::int64_t batch,
+[[nodiscard]] std::unique_ptr<DataSource> make_image_source(runtime::ImageSplits splits,
+                                                            std::int64_t batch, std::uint64_t seed,
+                                                            bool augment);
+[[nodiscard]] std::unique_ptr<DataSource> make_text_source(runtime::TextDataset text,
+                                                           std::int64_t batch,
                                                            std::int64_t seq_len);
 
 }  // namespace reprise::api

@@ -1,4 +1,5 @@
-// A text as consecutive windows: window w continues where window w - 1 ended, so that recurrent state carries on.
+// A text as consecutive windows: window w continues where window w - 1 ended, so that recurrent
+// state carries on.
 
 #include <span>
 #include <utility>
@@ -13,7 +14,10 @@ namespace {
 class TextSource final : public DataSource {
  public:
   TextSource(runtime::TextDataset text, std::int64_t batch, std::int64_t seq_len)
-      : text_(std::move(text)), batch_(batch), seq_len_(seq_len), training_(text_.train, batch, seq_len) {
+      : text_(std::move(text)),
+        batch_(batch),
+        seq_len_(seq_len),
+        training_(text_.train, batch, seq_len) {
     tokens_.resize(static_cast<std::size_t>(batch * seq_len));
     targets_.resize(tokens_.size());
   }
@@ -55,7 +59,8 @@ class TextSource final : public DataSource {
 
 }  // namespace
 
-std::unique_ptr<DataSource> make_text_source(runtime::TextDataset text, std::int64_t batch, std::int64_t seq_len) {
+std::unique_ptr<DataSource> make_text_source(runtime::TextDataset text, std::int64_t batch,
+                                             std::int64_t seq_len) {
   return std::make_unique<TextSource>(std::move(text), batch, seq_len);
 }
 

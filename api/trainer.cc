@@ -32,18 +32,22 @@ void complete_rate(graph::Optimizer& optimizer, std::int64_t total_steps) {
         graph::LearningRate& rate = attributes.rate;
         if (rate.period_steps != 0 || rate.kind == graph::LearningRate::Kind::kConstant) return;
         const std::int64_t steps = std::max<std::int64_t>(1, total_steps - rate.warmup_steps);
-        rate.period_steps =
-            rate.kind == graph::LearningRate::Kind::kCosine ? steps : std::max<std::int64_t>(1, steps / 3);
+        rate.period_steps = rate.kind == graph::LearningRate::Kind::kCosine
+                                ? steps
+                                : std::max<std::int64_t>(1, steps / 3);
       },
       optimizer);
 }
 
-// Inference forms of the model, largest first: Session takes the first that fits the arena of training.
-std::vector<models::Model> evaluation_candidates(std::string_view name, models::ModelOptions options, bool sequence,
+// Inference forms of the model, largest first: Session takes the first that fits the arena of
+// training.
+std::vector<models::Model> evaluation_candidates(std::string_view name,
+                                                 models::ModelOptions options, bool sequence,
                                                  std::vector<models::ModelOptions>& tried) {
   options.training = false;
   std::vector<models::Model> candidates;
-  std::int64_t& size = sequence ? options.seq_len : options.batch;  // carried state fixes the batch of sequences
+  std::int64_t& size =
+      sequence ? options.seq_len : options.batch;  // carried state fixes the batch of sequences
   for (;; size /= 2) {
     if (sequence) options.chunk = std::min(options.chunk, options.seq_len);
     candidates.push_back(models::make_model(name, options));
@@ -62,7 +66,8 @@ class Run {
     if (options_.resume) checkpoint = load_checkpoint(*options_.resume);
     model_options_ = options_.model_options;
     source_ = open_data(options_, model_options_);
-    total_steps_ = options_.steps > 0 ? options_.steps : options_.epochs * source_->steps_per_epoch();
+    total_steps_ =
+        options_.steps > 0 ? options_.steps : options_.epochs * source_->steps_per_epoch();
     complete_rate(options_.optimizer, total_steps_);
     if (auto infeasible = make_session()) return std::move(*infeasible);
     report_.plan = session_->report();
@@ -76,7 +81,9 @@ class Run {
   }
 
  private:
-  [[nodiscard]] std::int64_t done() const { return static_cast<std::int64_t>(session_->steps_done()); }
+  [[nodiscard]] std::int64_t done() const {
+    return static_cast<std::int64_t>(session_->steps_done());
+  }
   [[nodiscard]] std::int64_t epoch() const { return done() / source_->steps_per_epoch(); }
   [[nodiscard]] bool stopped() const { return hooks_.stop != nullptr && hooks_.stop->load(); }
   void note(const std::string& text) const {
@@ -108,8 +115,10 @@ std::optional<planner::Infeasible> Run::make_session() {
   const bool sequence = model_options_.seq_len > 0;
   std::vector<models::Model> evaluations;
   std::vector<models::ModelOptions> tried;
-  if (options_.evaluate) evaluations = evaluation_candidates(options_.model, model_options_, sequence, tried);
-  auto created = Session::create(model, evaluations, {.optimizer = options_.optimizer}, options_.session);
+  if (options_.evaluate)
+    evaluations = evaluation_candidates(options_.model, model_options_, sequence, tried);
+  auto created =
+      Session::create(model, evaluations, {.optimizer = options_.optimizer}, options_.session);
   if (auto* infeasible = std::get_if<planner::Infeasible>(&created)) return std::move(*infeasible);
   session_ = std::get<std::unique_ptr<Session>>(std::move(created));
   if (session_->can_evaluate()) source_->set_evaluation(tried[session_->evaluation_index()]);
@@ -122,8 +131,9 @@ void Run::resume(const Checkpoint& checkpoint) {
   saved_at_ = done();
   note(fmt::format("resumed from step {}", done()));
   if (done() >= total_steps_) {
-    throw base::input_error("the snapshot is at step {}, but the run ends at step {}; raise --steps or --epochs",
-                            done(), total_steps_);
+    throw base::input_error(
+        "the snapshot is at step {}, but the run ends at step {}; raise --steps or --epochs",
+        done(), total_steps_);
   }
 }
 
@@ -147,12 +157,13 @@ void Run::step() {
   report_.losses.push_back(loss);
   step_ms_.push_back(milliseconds_since(begin));
   if (!hooks_.stepped) return;
-  hooks_.stepped({.step = done(),
-                  .total_steps = total_steps_,
-                  .epoch = at_epoch,
-                  .loss = loss,
-                  .items_per_second = static_cast<double>(source_->items_per_step()) * 1e3 / step_ms_.back(),
-                  .arena_bytes = session_->arena_bytes()});
+  hooks_.stepped(
+      {.step = done(),
+       .total_steps = total_steps_,
+       .epoch = at_epoch,
+       .loss = loss,
+       .items_per_second = static_cast<double>(source_->items_per_step()) * 1e3 / step_ms_.back(),
+       .arena_bytes = session_->arena_bytes()});
 }
 
 void Run::evaluate() {
@@ -173,13 +184,17 @@ void Run::evaluate() {
   report_.test_loss = loss / static_cast<double>(items);
   report_.test_accuracy = static_cast<double>(correct) / static_cast<double>(items);
   if (hooks_.evaluated) {
-    hooks_.evaluated({.step = done(), .epoch = epoch(), .accuracy = *report_.test_accuracy, .loss = *report_.test_loss});
+    hooks_.evaluated({.step = done(),
+                      .epoch = epoch(),
+                      .accuracy = *report_.test_accuracy,
+                      .loss = *report_.test_loss});
   }
 }
 
 void Run::save() {
   if (options_.save_folder.empty() || saved_at_ == done()) return;
-  const auto file = save_checkpoint(options_, model_options_, source_->steps_per_epoch(), *session_);
+  const auto file =
+      save_checkpoint(options_, model_options_, source_->steps_per_epoch(), *session_);
   note(fmt::format("saved {}", file.string()));
   saved_at_ = done();
 }
@@ -193,13 +208,15 @@ void Run::finish() {
   report_.ms_per_step = median(step_ms_);
   report_.predicted_ms_per_step = static_cast<double>(report_.plan.cost_ns) * 1e-6;
   report_.peak_bytes_measured = session_->peak_bytes_measured();
-  report_.process_overhead_bytes = std::max<Bytes>(0, runtime::resident_bytes() - session_->arena_bytes());
+  report_.process_overhead_bytes =
+      std::max<Bytes>(0, runtime::resident_bytes() - session_->arena_bytes());
   report_.state_hash = session_->state_hash();
 }
 
 }  // namespace
 
-std::variant<TrainReport, planner::Infeasible> train(const TrainOptions& options, const TrainHooks& hooks) {
+std::variant<TrainReport, planner::Infeasible> train(const TrainOptions& options,
+                                                     const TrainHooks& hooks) {
   return Run(options, hooks).go();
 }
 

@@ -18,10 +18,16 @@
 
 namespace reprise::api {
 
-// A data set as a user names it: "fashion-mnist", "fashion-mnist:DIR", "cifar10:DIR", "idx:DIR", "text:FILE",
-// "synthetic".
+// A data set as a user names it: "fashion-mnist", "fashion-mnist:DIR", "cifar10:DIR", "idx:DIR",
+// "text:FILE", "synthetic".
 struct DataSpec {
-  enum class Kind : std::uint8_t { kFashionMnist, kIdx, kCifar10, kText, kSynthetic } kind = Kind::kSynthetic;
+  enum class Kind : std::uint8_t {
+    kFashionMnist,
+    kIdx,
+    kCifar10,
+    kText,
+    kSynthetic
+  } kind = Kind::kSynthetic;
   std::filesystem::path path{};  // empty: where the Debian package puts it (fashion-mnist only)
 };
 [[nodiscard]] DataSpec parse_data(std::string_view text);  // throws Error(kInput) listing the forms
@@ -35,21 +41,21 @@ struct TrainOptions {
   std::int64_t steps = 0;
   std::int64_t epochs = 1;
   SessionOptions session{};
-  bool augment = false;                   // images: pad 4 (28 and 32 pixel images), random crop, flip
-  bool evaluate = true;                   // on the test split after each epoch and at the end
-  std::filesystem::path save_folder{};    // empty: nothing is saved
-  std::int64_t save_every = 0;            // steps; 0: after each epoch and at the end
+  bool augment = false;                 // images: pad 4 (28 and 32 pixel images), random crop, flip
+  bool evaluate = true;                 // on the test split after each epoch and at the end
+  std::filesystem::path save_folder{};  // empty: nothing is saved
+  std::int64_t save_every = 0;          // steps; 0: after each epoch and at the end
   std::optional<std::filesystem::path> resume{};  // a snapshot, or a folder with snapshots
 };
 
 struct TrainReport {
   PlanReport plan;
-  std::int64_t steps = 0;                 // taken in this run
-  std::vector<float> losses;              // one per step of this run
-  double ms_per_step = 0;                 // median, without the first step
-  double predicted_ms_per_step = 0;       // from the plan's cost
+  std::int64_t steps = 0;            // taken in this run
+  std::vector<float> losses;         // one per step of this run
+  double ms_per_step = 0;            // median, without the first step
+  double predicted_ms_per_step = 0;  // from the plan's cost
   Bytes peak_bytes_measured = 0;
-  Bytes process_overhead_bytes = 0;       // resident bytes beyond the arena, at the end
+  Bytes process_overhead_bytes = 0;  // resident bytes beyond the arena, at the end
   std::uint64_t state_hash = 0;
   std::optional<std::int64_t> resumed_from;  // step
   std::optional<double> test_accuracy, test_loss;
@@ -71,8 +77,9 @@ struct TrainHooks {
     double accuracy = 0, loss = 0;
   };
   std::function<void(const Evaluated&)> evaluated{};
-  std::function<void(const std::string&)> note{};       // warnings and files written
-  const std::atomic<bool>* stop = nullptr;              // set by a signal: save at the next step boundary and end
+  std::function<void(const std::string&)> note{};  // warnings and files written
+  const std::atomic<bool>* stop =
+      nullptr;  // set by a signal: save at the next step boundary and end
 };
 
 // Trains. The infeasible answer is a value; everything else that goes wrong is an Error.

@@ -31,8 +31,9 @@ struct TrainingGraph {
 
 // Reverse-mode differentiation, O(nodes), without recursion.
 //
-// - The forward nodes keep their order, and their ids up to the first assign node: assignments of
-//   states move to the end, after the backward nodes that still read the old state. Backward nodes
+// - The forward nodes keep their ids and order. Assignments of states, which must be the last
+//   forward nodes, move to the end, after the backward nodes that still read the old state;
+//   optimizer states follow the forward values. Backward nodes
 //   follow in reverse order of the forward ones, each parameter's update right after its gradient
 //   is final.
 // - Only what the gradient of a trainable parameter (or of a fetched gradient) needs is made:
@@ -41,7 +42,8 @@ struct TrainingGraph {
 // - Contributions to one gradient add up in a fixed order (reverse program order of the readers):
 //   in place through the accumulate form where the op has one and nothing else reads the partial
 //   sum, else by add nodes. Bits therefore never depend on a plan.
-// - A finished gradient is named "grad/<value>". Names with a slash are made here only.
+// - Backward nodes are named "grad/<node>.<part>", updates "update/<parameter>"; a fetched gradient
+//   is a value of its own, "grad/<value>".
 // - Optimizer state ("<param>.momentum", "<param>.m", "<param>.v") is created as persistent values
 //   of zeros.
 // - A parameter without gradient is left unchanged, weight decay included, and reported as a

@@ -1,0 +1,304 @@
+#include "graph/autodiff.h"
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+#include "base/error.h"
+#include "graph/builder.h"
+#include "graph/gradient.h"
+
+namespace reprise::graph {
+namespace {
+
+using Flags = base::IdVector<ValueId, bool>;
+
+struct Assignment {
+  ValueId state, x;
+  std::string name;
+};
+
+// Takes the assign nodes off the end of the graph; they come back after the backward nodes, which
+// may still read the old state.
+std::vector<Assignment> remove_assignments(Graph& graph) {
+  std::vector<Assignment> assignments;
+  while (!graph.nodes.empty() &&
+         graph.nodes[NodeId(graph.nodes.size() - 1)].op == OpKind::kAssign) {
+    const Node node = graph.nodes[NodeId(graph.nodes.size() - 1)];
+    REPRISE_CHECK(node.outputs[0].index() + 1 == graph.values.size(),
+                  "assign '{}' does not own the last value", node.name);
+    assignments.push_back({node.inputs[0], node.inputs[1], node.name});
+    std::erase_if(graph.updates,
+                  [&](const Update& update) { return update.final == node.outputs[0]; });
+    std::erase(graph.outputs, node.outputs[0]);
+    graph.nodes.resize(graph.nodes.size() - 1);
+    graph.values.resize(graph.values.size() - 1);
+  }
+  for (const Node& node : graph.nodes) {
+    if (node.op == OpKind::kAssign) {
+      throw base::input_error("assign '{}' must come after all other nodes of the forward graph",
+                              node.name);
+    }
+  }
+  std::reverse(assignments.begin(), assignments.end());
+  return assignments;
+}
+
+void check_loss(const Graph& forward) {
+  if (!forward.loss.valid())
+    throw base::input_error("graph '{}' has no loss; call set_loss()", forward.name);
+  const Value& loss = forward.values[forward.loss];
+  if (loss.dtype != DType::kF32 || !loss.shape.empty()) {
+    throw base::input_error("the loss '{}' must be a scalar f32, it is {} {}", loss.name,
+                            dtype_name(loss.dtype), shape_text(loss.shape));
+  }
+  if (!loss.producer.valid()) {
+    throw base::input_error("the loss '{}' is a {} of its own; it must be made by a node", loss.name,
+                            role_name(loss.role));
+  }
+}
+
+class Differentiator {
+ public:
+  Differentiator(Graph forward, const TrainingOptions& options)
+      : options_(options),
+        assignments_(remove_assignments(forward)),
+        forward_nodes_(forward.nodes.size()),
+        builder_(std::move(forward)),
+        gradients_(builder_.graph().values.size()) {}
+
+  TrainingGraph make() {
+    mark_wanted();
+    mark_useful();
+    refuse_blocked_gradients();
+    find_first_readers();
+    seed();
+    for (std::size_t i = forward_nodes_; i-- > 0;) {
+      differentiate(NodeId(i));
+      if (options_.update) update_after(i);
+    }
+    fetch();
+    warn();
+    for (const Assignment& a : assignments_) {
+      builder_.add_update(a.state, builder_.append(OpKind::kAssign, {a.state, a.x}, NoAttributes{},
+                                                   a.name, Phase::kUpdate)[0]);
+    }
+    return {builder_.finish(), std::move(warnings_)};
+  }
+
+ private:
+  [[nodiscard]] const Graph& graph() const { return builder_.graph(); }
+  [[nodiscard]] bool is_trainable(ValueId id) const {
+    const Value& value = graph().values[id];
+    return value.role == Role::kParameter && value.trainable && !value.producer.valid();
+  }
+
+  void mark_wanted();
+  void mark_useful();
+  void refuse_blocked_gradients() const;
+  [[nodiscard]] std::string path_to_variable(NodeId node) const;
+  void find_first_readers();
+  void seed();
+  void differentiate(NodeId id);
+  void update_after(std::size_t node);
+  void append_update(ValueId parameter, ValueId gradient);
+  void fetch();
+  void warn();
+
+  const TrainingOptions& options_;
+  std::vector<Assignment> assignments_;
+  std::size_t forward_nodes_;
+  Builder builder_;
+  PartialGradients gradients_;
+  Flags wanted_;  // somebody asks for this value's gradient
+  Flags useful_;  // the loss depends on this value
+  std::vector<std::vector<ValueId>>
+      final_after_;  // parameters whose gradient is final once a node is done
+  std::vector<std::string> warnings_;
+};
+
+void Differentiator::mark_wanted() {
+  wanted_ = Flags(graph().values.size());
+  for (std::size_t i = 0; i < graph().values.size(); ++i)
+    wanted_[ValueId(i)] = is_trainable(ValueId(i));
+  for (ValueId fetched : options_.fetch_gradients) {
+    if (!fetched.valid() || fetched.index() >= graph().values.size()) {
+      throw base::input_error("fetch_gradients: not a value of graph '{}'", graph().name);
+    }
+    const Value& value = graph().values[fetched];
+    if (value.dtype != DType::kF32) {
+      throw base::input_error("fetch_gradients: '{}' is {}, which has no gradient", value.name,
+                              dtype_name(value.dtype));
+    }
+    wanted_[fetched] = true;
+  }
+  for (const Node& node : graph().nodes) {
+    const bool any =
+        std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return wanted_[v]; });
+    for (ValueId output : node.outputs) {
+      if (any && graph().values[output].dtype == DType::kF32) wanted_[output] = true;
+    }
+  }
+}
+
+void Differentiator::mark_useful() {
+  useful_ = Flags(graph().values.size());
+  useful_[graph().loss] = true;
+  for (std::size_t i = forward_nodes_; i-- > 0;) {
+    const Node& node = graph().nodes[NodeId(i)];
+    const bool any = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) {
+      return useful_[v] && graph().values[v].dtype == DType::kF32;
+    });
+    if (!any) continue;
+    for (ValueId input : node.inputs) useful_[input] = true;
+  }
+}
+
+// "loss's 'n3' <- 'n2' <- parameter 'w'": one way from the node back to something whose gradient is
+// asked for.
+std::string Differentiator::path_to_variable(NodeId node) const {
+  std::string path = fmt::format("'{}'", graph().nodes[node].name);
+  for (;;) {
+    const auto& inputs = graph().nodes[node].inputs;
+    const auto next =
+        std::find_if(inputs.begin(), inputs.end(), [&](ValueId v) { return wanted_[v]; });
+    if (next == inputs.end()) return path;
+    const Value& value = graph().values[*next];
+    path += fmt::format(" <- '{}'", value.name);
+    if (!value.producer.valid()) return path;
+    node = value.producer;
+  }
+}
+
+void Differentiator::refuse_blocked_gradients() const {
+  std::string blocked;
+  for (std::size_t i = 0; i < forward_nodes_; ++i) {
+    const Node& node = graph().nodes[NodeId(i)];
+    if (op_info(node.op).gradient != nullptr) continue;
+    const bool on_path = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) {
+      return useful_[v] && wanted_[v] && graph().values[v].dtype == DType::kF32;
+    });
+    const bool from_variable =
+        std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return wanted_[v]; });
+    if (on_path && from_variable) {
+      blocked += fmt::format("\n  {} {}", op_info(node.op).name, path_to_variable(NodeId(i)));
+    }
+  }
+  if (!blocked.empty()) {
+    throw base::input_error("graph '{}': the gradient has to flow through ops that have none:{}",
+                            graph().name, blocked);
+  }
+}
+
+void Differentiator::find_first_readers() {
+  final_after_.resize(forward_nodes_);
+  Flags seen(graph().values.size());
+  for (std::size_t i = 0; i < forward_nodes_; ++i) {
+    for (ValueId input : graph().nodes[NodeId(i)].inputs) {
+      if (seen[input] || !is_trainable(input)) continue;
+      seen[input] = true;
+      final_after_[i].push_back(input);
+    }
+  }
+}
+
+void Differentiator::seed() {
+  if (!wanted_[graph().loss]) return;  // everything is frozen: no backward part
+  const ValueId one = builder_.append(OpKind::kFill, {}, ShapeAttributes{{}, 1.0}, "grad/loss.one",
+                                      Phase::kBackward)[0];
+  gradients_[graph().loss] = {one, false};
+}
+
+void Differentiator::differentiate(NodeId id) {
+  const Node& node = graph().nodes[id];
+  const auto gradient = op_info(node.op).gradient;
+  const bool asked =
+      std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return wanted_[v]; });
+  const bool reached = std::any_of(node.outputs.begin(), node.outputs.end(),
+                                   [&](ValueId v) { return gradients_[v].has_value(); });
+  if (gradient == nullptr || !asked || !reached) return;
+  GradientContext context(builder_, id, wanted_, gradients_);
+  gradient(context);
+}
+
+void Differentiator::update_after(std::size_t node) {
+  for (ValueId parameter : final_after_[node]) {
+    if (gradients_[parameter]) append_update(parameter, gradients_[parameter]->value);
+  }
+}
+
+void Differentiator::append_update(ValueId parameter, ValueId gradient) {
+  const std::string name = graph().values[parameter].name;
+  const Shape shape = graph().values[parameter].shape;
+  std::vector<ValueId> inputs{parameter, gradient};
+  const auto add_state = [&](const char* suffix) {
+    inputs.push_back(builder_.source(name + suffix, shape, DType::kF32, Role::kOptimizerState));
+  };
+  OpKind op = OpKind::kSgd;
+  Attributes attributes;
+  if (const auto* sgd = std::get_if<SgdAttributes>(&options_.optimizer)) {
+    attributes = *sgd;
+    if (sgd->momentum != 0) add_state(".momentum");
+  } else {
+    op = OpKind::kAdam;
+    attributes = std::get<AdamAttributes>(options_.optimizer);
+    add_state(".m");
+    add_state(".v");
+  }
+  const auto outputs = builder_.append(op, inputs, attributes, "update/" + name, Phase::kUpdate);
+  builder_.add_update(parameter, outputs[0]);
+  for (std::size_t i = 1; i < outputs.size(); ++i) builder_.add_update(inputs[i + 1], outputs[i]);
+}
+
+// A fetched gradient is a value of its own (times one, which changes no bit), so that reading it
+// never keeps a sum from being added to in place.
+void Differentiator::fetch() {
+  for (ValueId fetched : options_.fetch_gradients) {
+    const std::string name = "grad/" + graph().values[fetched].name;
+    const Shape shape = graph().values[fetched].shape;
+    const auto& partial = gradients_[fetched];
+    builder_.add_output(partial ? builder_.append(OpKind::kScale, {partial->value},
+                                                  ScaleAttributes{1.0}, name, Phase::kBackward)[0]
+                                : builder_.append(OpKind::kFill, {}, ShapeAttributes{shape, 0.0},
+                                                  name, Phase::kBackward)[0]);
+  }
+}
+
+void Differentiator::warn() {
+  for (std::size_t i = 0; i < gradients_.size(); ++i) {
+    if (!is_trainable(ValueId(i)) || gradients_[ValueId(i)]) continue;
+    warnings_.push_back(fmt::format(
+        "parameter '{}' takes no part in the loss: it stays as it is, weight decay included",
+        graph().values[ValueId(i)].name));
+  }
+}
+
+void check_optimizer(const Optimizer& optimizer) {
+  std::visit(
+      [](const auto& attributes) {
+        if (!(attributes.rate.base >= 0)) {
+          throw base::input_error("learning rate {}: must not be negative", attributes.rate.base);
+        }
+        if (!(attributes.weight_decay >= 0)) {
+          throw base::input_error("weight decay {}: must not be negative", attributes.weight_decay);
+        }
+      },
+      optimizer);
+  if (const auto* sgd = std::get_if<SgdAttributes>(&optimizer)) {
+    if (!(sgd->momentum >= 0 && sgd->momentum < 1)) {
+      throw base::input_error("momentum {}: must lie in [0, 1)", sgd->momentum);
+    }
+    if (sgd->nesterov && sgd->momentum == 0)
+      throw base::input_error("nesterov needs a momentum above 0");
+  }
+}
+
+}  // namespace
+
+TrainingGraph make_training_graph(const Graph& forward, const TrainingOptions& options) {
+  check_loss(forward);
+  check_optimizer(options.optimizer);
+  return Differentiator(forward, options).make();
+}
+
+}  // namespace reprise::graph

@@ -1,0 +1,91 @@
+// Gradients of convolution, matrix products, normalisation, embedding and recurrent layers.
+
+#include "graph/gradient.h"
+#include "graph/gradient_rules.h"
+
+namespace reprise::graph {
+
+void gradient_conv2d(GradientContext& c) {
+  auto attributes = c.attributes<Conv2dAttributes>();
+  const Shape x = c.shape(c.input(0));
+  const Shape weight = c.shape(c.input(1));
+  const ValueId dy = c.gradient();
+  if (c.wants(1)) {
+    attributes.kernel = {weight[2], weight[3]};
+    c.append_accumulating(OpKind::kConv2dGradWeight, {c.input(0), dy}, attributes, "dw", {1});
+    attributes.kernel = {};
+  }
+  if (c.wants(2))
+    c.append_accumulating(OpKind::kBiasGrad, {dy}, AxisAttributes{.axis = 1}, "db", {2});
+  if (c.wants(0)) {
+    attributes.input_size = {x[2], x[3]};
+    c.contribute(0, c.append(OpKind::kConv2dGradInput, {dy, c.input(1)}, attributes, "dx")[0]);
+  }
+}
+
+// With A = op(a) and B = op(b): dA = dy B^T and dB = A^T dy; a transposed operand swaps the
+// factors.
+void gradient_matmul(GradientContext& c) {
+  const auto [ta, tb] = c.attributes<MatmulAttributes>();
+  const ValueId a = c.input(0);
+  const ValueId b = c.input(1);
+  const ValueId dy = c.gradient();
+  if (c.wants(1) && !tb) {
+    c.append_accumulating(OpKind::kMatmul, {a, dy}, MatmulAttributes{!ta, false}, "db", {1});
+  } else if (c.wants(1)) {
+    c.append_accumulating(OpKind::kMatmul, {dy, a}, MatmulAttributes{true, ta}, "db", {1});
+  }
+  if (c.wants(2)) {
+    const auto columns = static_cast<std::int64_t>(c.shape(dy).size()) - 1;
+    c.append_accumulating(OpKind::kBiasGrad, {dy}, AxisAttributes{.axis = columns}, "dbias", {2});
+  }
+  if (c.wants(0) && !ta) {
+    c.append_accumulating(OpKind::kMatmul, {dy, b}, MatmulAttributes{false, !tb}, "da", {0});
+  } else if (c.wants(0)) {
+    c.append_accumulating(OpKind::kMatmul, {b, dy}, MatmulAttributes{tb, true}, "da", {0});
+  }
+}
+
+namespace {
+
+void contribute_norm(GradientContext& c, OpKind op) {
+  const auto outputs =
+      c.append(op, {c.input(0), c.gradient(), c.output(1), c.output(2), c.input(1)},
+               c.node().attributes, "dx");
+  for (std::size_t i = 0; i < 3; ++i) c.contribute(i, outputs[i]);
+}
+
+}  // namespace
+
+void gradient_batch_norm(GradientContext& c) {
+  contribute_norm(c, OpKind::kBatchNormGrad);
+}
+void gradient_layer_norm(GradientContext& c) {
+  contribute_norm(c, OpKind::kLayerNormGrad);
+}
+
+void gradient_embedding(GradientContext& c) {
+  const EmbeddingAttributes attributes{c.shape(c.input(0))[0]};
+  c.append_accumulating(OpKind::kEmbeddingGrad, {c.input(1), c.gradient()}, attributes, "dtable",
+                        {0});
+}
+
+void gradient_lstm(GradientContext& c) {
+  std::vector<ValueId> inputs = c.node().inputs;
+  inputs.insert(inputs.end(), c.node().outputs.begin(), c.node().outputs.end());
+  for (std::size_t output = 0; output < 3; ++output) inputs.push_back(c.gradient(output));
+  const auto outputs =
+      c.append_accumulating(OpKind::kLstmGrad, inputs, NoAttributes{}, "dx", {3, 4, 5});
+  for (std::size_t i = 0; i < 3; ++i) c.contribute(i, outputs[i]);
+}
+
+void gradient_gru(GradientContext& c) {
+  std::vector<ValueId> inputs = c.node().inputs;
+  inputs.insert(inputs.end(), c.node().outputs.begin(), c.node().outputs.end());
+  for (std::size_t output = 0; output < 2; ++output) inputs.push_back(c.gradient(output));
+  const auto outputs =
+      c.append_accumulating(OpKind::kGruGrad, inputs, NoAttributes{}, "dx", {2, 3, 4});
+  for (std::size_t i = 0; i < 2; ++i) c.contribute(i, outputs[i]);
+}
+
+}  // namespace reprise::graph
