@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "runtime/binding.h"
 #include "runtime/debug_arena.h"
+#include "schedule/verify.h"
 
 namespace reprise::runtime {
 
@@ -74,6 +75,12 @@ Executor::Impl::Impl(kernels::Program& program_, Schedule schedule_, Arena& aren
   // Form first: the debug arena relies on ids and offsets that are in range.
   binding = bind_schedule(prepared(), schedule, [&](Bytes at) { return arena.data() + at; });
   if (debug_mode) {
+    // Stretching moves slots apart, so an overlap would be hidden rather than found.
+    const auto violations = schedule::verify(prepared(), schedule, 1);
+    if (!violations.empty()) {
+      throw base::input_error("the schedule is not correct ({}): {}",
+                              schedule::rule_name(violations[0].rule), violations[0].message);
+    }
     debug.emplace(prepared(), schedule);
     binding = bind_schedule(prepared(), schedule, [&](Bytes at) { return debug->address(at); });
   }

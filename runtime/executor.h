@@ -32,7 +32,7 @@ class Executor {
   // their persistent values lie at the same offsets (not in debug mode: then each has an arena of
   // its own, and what they share is carried over by read() and write()). Throws Error(kInput) when
   // the arena is smaller than the schedule's (names both), or when the schedule is not one of the
-  // program's graph.
+  // program's graph; in debug mode also when schedule::verify() finds a fault.
   Executor(kernels::Program& program, schedule::Schedule schedule, Arena& arena,
            const ExecutorOptions& options = {});
   ~Executor();
