@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Installs what building and testing Reprise needs on Debian 12. Skips what is there; asks nothing.
+#   scripts/install_deps.sh [--dev]     --dev adds clang-format, clang-tidy and ccache
+set -euo pipefail
+
+packages=(
+  g++ cmake ninja-build pkg-config
+  libdnnl-dev libfmt-dev nlohmann-json3-dev libcli11-dev zlib1g-dev
+  libgtest-dev libgmock-dev libbenchmark-dev
+  python3                  # scripts/check_arrows.py, the loss curve of scripts/demo.sh
+  dataset-fashion-mnist    # the demo's images
+  bible-kjv bible-kjv-text # the demo's book
+  librsvg2-bin             # pictures as PNG
+)
+if [ "${1:-}" = --dev ]; then
+  packages+=(clang-format clang-tidy ccache)
+elif [ $# -gt 0 ]; then
+  echo "install_deps: unknown argument '$1'; only --dev is known" >&2
+  exit 2
+fi
+
+missing=()
+for package in "${packages[@]}"; do
+  status=$(dpkg-query --show --showformat='${db:Status-Abbrev}' "$package" 2>/dev/null || true)
+  [ "${status:0:2}" = ii ] || missing+=("$package")
+done
+if [ ${#missing[@]} -eq 0 ]; then
+  echo "install_deps: everything is installed (${#packages[@]} packages)"
+  exit 0
+fi
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  if ! command -v sudo >/dev/null; then
+    echo "install_deps: not root and no sudo; install these: ${missing[*]}" >&2
+    exit 1
+  fi
+  as_root=(sudo)
+fi
+echo "install_deps: installing ${missing[*]}"
+"${as_root[@]}" apt-get update -q
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+  apt-get install -q -y --no-install-recommends "${missing[@]}" </dev/null
