@@ -1,0 +1,70 @@
+#include "cli/files.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "base/error.h"
+#include "schedule/text.h"
+
+namespace reprise::cli {
+namespace {
+
+// Throws Error(kInput) when `index` is outside a table of `size` rows.
+void require_known(const std::filesystem::path& path, std::string_view what, std::size_t index,
+                   std::size_t size) {
+  if (index < size) return;
+  throw base::input_error("{}: {} {} is outside its table of {}; 'reprise verify' says more",
+                          path.string(), what, index, size);
+}
+
+void require_known_ids(const std::filesystem::path& path, const schedule::PlannedStep& step) {
+  const graph::Graph& graph = step.prepared.graph;
+  const schedule::Schedule& schedule = step.schedule;
+  const auto require_slots = [&](const std::vector<schedule::SlotId>& slots) {
+    for (const schedule::SlotId slot : slots) {
+      require_known(path, "slot", slot.index(), schedule.slots.size());
+    }
+  };
+  for (const schedule::Slot& slot : schedule.slots) {
+    require_known(path, "value", slot.value.index(), graph.values.size());
+  }
+  for (const schedule::Instruction& instruction : schedule.instructions) {
+    require_known(path, "node", instruction.node.index(), graph.nodes.size());
+    require_slots(instruction.reads);
+    require_slots(instruction.writes);
+  }
+  require_slots(schedule.entry);
+  require_slots(schedule.exit);
+}
+
+}  // namespace
+
+std::string read_file(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    throw base::input_error("{}: is a folder, expected a file", path.string());
+  }
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw base::input_error("{}: {}", path.string(), std::strerror(errno));
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (file.bad()) throw base::input_error("{}: could not be read", path.string());
+  return std::move(text).str();
+}
+
+void write_file(const std::filesystem::path& path, std::string_view text) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  if (file) file.write(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file) file.close();
+  if (!file) throw base::device_error("{}: {}", path.string(), std::strerror(errno));
+}
+
+schedule::PlannedStep read_plan(const std::filesystem::path& path) {
+  schedule::PlannedStep step = schedule::parse_planned_step(read_file(path), path.string());
+  require_known_ids(path, step);
+  return step;
+}
+
+}  // namespace reprise::cli

@@ -1,0 +1,21 @@
+#pragma once
+
+// Whole files in and out, with errors that name them.
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "schedule/schedule.h"
+
+namespace reprise::cli {
+
+// Error(kInput) naming file and reason.
+[[nodiscard]] std::string read_file(const std::filesystem::path& path);
+// Error(kDevice) naming file and reason.
+void write_file(const std::filesystem::path& path, std::string_view text);
+
+// A plan file: parsed and, so that everything else may rely on its indices, free of unknown ids.
+[[nodiscard]] schedule::PlannedStep read_plan(const std::filesystem::path& path);
+
+}  // namespace reprise::cli

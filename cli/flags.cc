@@ -1,0 +1,270 @@
+#include "cli/flags.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "cli/values.h"
+#include "fmt/ranges.h"
+
+#include "base/error.h"
+#include "kernels/backend.h"
+#include "planner/strategy.h"
+
+namespace reprise::cli {
+namespace {
+
+constexpr double kHuge = std::numeric_limits<double>::max();
+
+// Rethrows what a parser of the API says with the flag in front.
+template <class F>
+auto with_flag(std::string_view flag, F&& parse) {
+  try {
+    return parse();
+  } catch (const base::Error& error) {
+    throw base::Error(error.kind(), fmt::format("{}: {}", flag, error.what()));
+  }
+}
+
+void add_whole(CLI::App& app, const std::string& name, const std::string& help, std::int64_t& value,
+               std::int64_t low = 1, std::int64_t high = kNoLimit) {
+  add_value(app, name, "N", help, [name, &value, low, high](const std::string& text) {
+    value = parse_whole(name, text, low, high);
+  });
+}
+
+void take_image(models::ModelOptions& options, const std::string& text) {
+  const std::size_t first = text.find('x');
+  const std::size_t second = first == std::string::npos ? first : text.find('x', first + 1);
+  if (second == std::string::npos) {
+    throw base::input_error("--image '{}': expected CxHxW, e.g. 3x224x224", text);
+  }
+  const auto size = [&](std::string_view part) {
+    return with_flag(fmt::format("--image '{}'", text),
+                     [&] { return parse_whole("one of C, H, W", part, 1, 65536); });
+  };
+  const std::string_view view = text;
+  options.channels = size(view.substr(0, first));
+  options.height = size(view.substr(first + 1, second - first - 1));
+  options.width = size(view.substr(second + 1));
+}
+
+// "constant", "cosine", "step", "step:PERIOD", "step:PERIOD:FACTOR".
+void take_schedule(Flags::OptimizerFlags& optimizer, const std::string& text) {
+  const std::size_t colon = text.find(':');
+  optimizer.schedule = with_flag(
+      "--lr-schedule", [&] { return graph::parse_learning_rate_kind(text.substr(0, colon)); });
+  if (colon == std::string::npos) return;
+  if (optimizer.schedule != graph::LearningRate::Kind::kStep) {
+    throw base::input_error("--lr-schedule '{}': only step takes :PERIOD[:FACTOR]", text);
+  }
+  const std::string rest = text.substr(colon + 1);
+  const std::size_t second = rest.find(':');
+  optimizer.period_steps = parse_whole("--lr-schedule step:PERIOD", rest.substr(0, second), 1);
+  if (second == std::string::npos) return;
+  optimizer.factor =
+      parse_real("--lr-schedule step:PERIOD:FACTOR", rest.substr(second + 1), 0, 1, true);
+}
+
+std::string known_models() {
+  std::vector<std::string_view> names;
+  for (const models::ModelInfo& info : models::all_models()) names.push_back(info.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+void take_model(Flags& flags, const std::string& text) {
+  const auto& models = models::all_models();
+  const bool known = std::any_of(models.begin(), models.end(),
+                                 [&](const models::ModelInfo& info) { return info.name == text; });
+  if (!known) throw base::input_error("--model '{}': expected one of {}", text, known_models());
+  flags.train.model = text;
+}
+
+graph::LearningRate learning_rate(const Flags::OptimizerFlags& flags, double usual) {
+  graph::LearningRate rate;
+  rate.kind = flags.schedule;
+  rate.base = flags.rate.value_or(usual);
+  rate.warmup_steps = flags.warmup_steps;
+  rate.period_steps = flags.period_steps;  // 0: the run completes it from its length
+  rate.factor = flags.factor.value_or(rate.factor);
+  return rate;
+}
+
+graph::Optimizer make_optimizer(const Flags::OptimizerFlags& flags) {
+  const bool adam = flags.name == "adam" || flags.name == "adamw";
+  const bool plain = flags.name == "sgd";
+  if (flags.momentum && (adam || plain)) {
+    throw base::input_error("--momentum {}: optimizer {} has none; use momentum or nesterov",
+                            *flags.momentum, flags.name);
+  }
+  if (adam) {
+    graph::AdamAttributes attributes;
+    attributes.rate = learning_rate(flags, 0.001);
+    attributes.decoupled = flags.name == "adamw";
+    attributes.weight_decay = flags.weight_decay.value_or(attributes.decoupled ? 0.01 : 0.0);
+    return attributes;
+  }
+  graph::SgdAttributes attributes;
+  attributes.rate = learning_rate(flags, 0.05);
+  attributes.momentum = plain ? 0.0 : flags.momentum.value_or(0.9);
+  attributes.nesterov = flags.name == "nesterov";
+  attributes.weight_decay = flags.weight_decay.value_or(0.0);
+  return attributes;
+}
+
+}  // namespace
+
+CLI::Option* add_value(CLI::App& app, const std::string& name, const std::string& type,
+                       const std::string& help, std::function<void(const std::string&)> take) {
+  // Values are taken as text, so that the checks and their words are ours.
+  const auto take_text = [name, type, take = std::move(take)](const std::string& text) {
+    if (text.empty()) throw base::input_error("{} '': expected {}", name, type);
+    take(text);
+  };
+  return app.add_option_function<std::string>(name, take_text, help)->type_name(type);
+}
+
+void add_model_flags(CLI::App& app, Flags& flags) {
+  models::ModelOptions& options = flags.train.model_options;
+  flags.train.model.clear();
+  app.option_defaults()->group("Model and data");
+  add_value(app, "--model", "NAME", known_models(), [&flags](const std::string& text) {
+    take_model(flags, text);
+  })->required();
+  add_value(app, "--data", "DATA",
+            "fashion-mnist[:DIR], idx:DIR, cifar10:DIR, text:FILE\nor synthetic (the default)",
+            [&flags](const std::string& text) {
+              flags.train.data = with_flag("--data", [&] { return api::parse_data(text); });
+              flags.data_given = true;
+            });
+  add_whole(app, "--batch", "items of one step", options.batch);
+  add_value(app, "--image", "CxHxW", "image size of synthetic data, e.g. 3x224x224",
+            [&options](const std::string& text) { take_image(options, text); });
+  add_whole(app, "--classes", "classes of synthetic data", options.classes, 2);
+  add_whole(app, "--hidden", "hidden size (mlp, lstm, gru)", options.hidden);
+  add_whole(app, "--layers", "hidden or recurrent layers (mlp, lstm, gru)", options.layers);
+  add_whole(app, "--embedding", "embedding size (lstm, gru); default: --hidden", options.embedding);
+  add_whole(app, "--vocabulary", "token ids of synthetic text (lstm, gru)", options.vocabulary, 2);
+  add_whole(app, "--seq-len", "time steps of one training step (lstm, gru)", options.seq_len);
+  add_whole(app, "--chunk", "time steps that one node computes (lstm, gru)", options.chunk);
+  add_value(app, "--dropout", "P", "probability of dropping, where the model has a place for it",
+            [&options](const std::string& text) {
+              options.dropout = parse_real("--dropout", text, 0, 0.999);
+            });
+  app.add_flag_callback(
+      "--stateless", [&options] { options.stateful = false; },
+      "start every window from zeros instead of carrying the\n"
+      "state on (lstm, gru)");
+}
+
+void add_optimizer_flags(CLI::App& app, Flags& flags) {
+  Flags::OptimizerFlags& optimizer = flags.optimizer;
+  app.option_defaults()->group("Optimizer");
+  add_value(app, "--optimizer", "NAME", "sgd, momentum (the default), nesterov, adam or adamw",
+            [&optimizer](const std::string& text) {
+              optimizer.name = parse_choice("--optimizer", text,
+                                            {"sgd", "momentum", "nesterov", "adam", "adamw"});
+            });
+  add_value(app, "--lr", "RATE", "learning rate; default 0.05, or 0.001 for adam and adamw",
+            [&optimizer](const std::string& text) {
+              optimizer.rate = parse_real("--lr", text, 0, kHuge);
+            });
+  add_value(app, "--lr-schedule", "KIND",
+            "constant (the default), cosine, or step[:PERIOD[:FACTOR]]\n"
+            "(default: a tenth after each third of the run)",
+            [&optimizer](const std::string& text) { take_schedule(optimizer, text); });
+  add_whole(app, "--warmup", "first steps, over which the rate rises to --lr",
+            optimizer.warmup_steps, 0);
+  add_value(app, "--momentum", "M", "default 0.9 (momentum, nesterov)",
+            [&optimizer](const std::string& text) {
+              optimizer.momentum = parse_real("--momentum", text, 0, 0.9999);
+            });
+  add_value(app, "--weight-decay", "W", "default 0, or 0.01 for adamw",
+            [&optimizer](const std::string& text) {
+              optimizer.weight_decay = parse_real("--weight-decay", text, 0, kHuge);
+            });
+}
+
+void add_planner_flags(CLI::App& app, Flags& flags) {
+  api::PlanOptions& plan = flags.train.session.plan;
+  app.option_defaults()->group("Memory");
+  add_value(app, "--budget", "BYTES",
+            "300MiB, 2GB, 40% (of keeping everything), floor (the least\n"
+            "possible) or unlimited (the default); everything counts:\n"
+            "weights, optimizer state, activations, workspaces",
+            [&flags, &plan](const std::string& text) {
+              plan.budget = with_flag("--budget", [&] { return api::parse_budget(text); });
+              flags.budget_text = text;
+            });
+  std::string help;
+  for (const planner::Strategy* strategy : planner::all_strategies()) {
+    help +=
+        fmt::format("{}{}: {}", help.empty() ? "" : "\n", strategy->name(), strategy->summary());
+  }
+  add_value(app, "--planner", "NAME", help + "\n(default auto)", [&plan](const std::string& text) {
+    plan.planner =
+        with_flag("--planner", [&] { return std::string(planner::find_strategy(text).name()); });
+  });
+  add_value(app, "--segments", "K", "planner segments: how many; default: its own choice",
+            [&plan](const std::string& text) {
+              plan.segments = static_cast<int>(parse_whole("--segments", text, 1, 1'000'000));
+            });
+}
+
+void add_device_flags(CLI::App& app, Flags& flags) {
+  api::SessionOptions& session = flags.train.session;
+  app.option_defaults()->group("Device");
+  add_value(app, "--device", "NAME", "cpu (the default) or reference (slow, double precision)",
+            [&session](const std::string& text) {
+              session.device = parse_choice("--device", text, {"cpu", "reference"});
+            });
+  add_value(app, "--threads", "N", "default: every core this process may use",
+            [&session](const std::string& text) {
+              session.threads = static_cast<int>(parse_whole("--threads", text, 1, 1024));
+            });
+  add_value(app, "--seed", "N", "of initial values, data order and random ops; default 1",
+            [&session](const std::string& text) {
+              session.seed = static_cast<std::uint64_t>(parse_whole("--seed", text, 0));
+              session.plan.seed = session.seed;
+            });
+}
+
+void add_run_flags(CLI::App& app, Flags& flags) {
+  api::TrainOptions& train = flags.train;
+  app.option_defaults()->group("Run");
+  CLI::Option* steps = add_value(
+      app, "--steps", "N", "steps in all, those before a resume too",
+      [&flags](const std::string& text) { flags.steps = parse_whole("--steps", text, 1); });
+  add_value(app, "--epochs", "N", "passes over the data; default 1",
+            [&flags](const std::string& text) { flags.epochs = parse_whole("--epochs", text, 1); })
+      ->excludes(steps);
+  add_value(app, "--save", "DIR", "write weights and snapshots there",
+            [&train](const std::string& text) { train.save_folder = text; });
+  add_whole(app, "--save-every", "steps between snapshots; default: after each epoch",
+            train.save_every);
+  add_value(app, "--resume", "PATH", "a snapshot, or a folder with snapshots: go on, bit for bit",
+            [&train](const std::string& text) { train.resume = text; });
+  app.add_flag("--augment", train.augment, "images: pad, crop and mirror at random");
+  app.add_flag_callback(
+      "--no-eval", [&train] { train.evaluate = false; }, "do not evaluate on the test part");
+  app.add_flag("--debug", train.session.debug,
+               "check every instruction: sentinels around what it writes,\nNaN in freed bytes");
+}
+
+api::TrainOptions complete_flags(const Flags& flags) {
+  api::TrainOptions train = flags.train;
+  const api::SessionOptions& session = train.session;
+  if (session.plan.segments != 0 && session.plan.planner != "segments") {
+    throw base::input_error("--segments {}: planner {} takes none; add --planner segments",
+                            session.plan.segments, session.plan.planner);
+  }
+  if (train.save_every > 0 && train.save_folder.empty()) {
+    throw base::input_error("--save-every {}: say where with --save DIR", train.save_every);
+  }
+  train.optimizer = make_optimizer(flags.optimizer);
+  train.steps = flags.steps.value_or(0);
+  train.epochs = flags.epochs.value_or(1);
+  return train;
+}
+
+}  // namespace reprise::cli

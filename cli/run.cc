@@ -1,0 +1,172 @@
+#include "cli/run.h"
+
+#include <algorithm>
+#include <exception>
+#include <new>
+
+#include "cli/command.h"
+#include "cli/report.h"
+#include "cli/values.h"
+#include "cli/version.h"
+
+#include "base/error.h"
+
+namespace reprise::cli {
+namespace {
+
+std::string overview() {
+  std::string text =
+      "reprise: trains neural networks inside a memory budget given in bytes.\n"
+      "\n"
+      "It plans a whole training step before the first kernel runs: which activations to keep and\n"
+      "which to compute again, so that the step fits the budget to the byte and loses little "
+      "time.\n"
+      "\n"
+      "Usage:\n"
+      "  reprise COMMAND [FLAGS]\n"
+      "\n"
+      "Commands:\n";
+  for (const Command& command : all_commands()) {
+    text += fmt::format("  {:<10}{}\n", command.name, command.summary);
+  }
+  text +=
+      "\n"
+      "Examples:\n"
+      "  reprise train --model resnet20 --data fashion-mnist --budget 40% --epochs 1\n"
+      "  reprise plan  --model resnet50 --batch 32 --budget 2GiB\n"
+      "  reprise sweep --model resnet110 --planners segments,auto --csv sweep.csv\n"
+      "\n"
+      "'reprise COMMAND --help' explains a command and its flags. Every command takes --json.\n"
+      "Exit codes: 0 fine, 1 failure, 2 wrong usage or input, 3 budget infeasible.\n";
+  return text;
+}
+
+const Command* find_command(const std::string& name) {
+  const auto& commands = all_commands();
+  const auto found = std::find_if(commands.begin(), commands.end(),
+                                  [&](const Command& command) { return command.name == name; });
+  return found == commands.end() ? nullptr : &*found;
+}
+
+base::Error unknown_command(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Command& command : all_commands()) names.emplace_back(command.name);
+  const std::string near = nearest_word(name, names);
+  return base::input_error("unknown command '{}'{}; 'reprise --help' lists the commands", name,
+                           near.empty() ? "" : fmt::format(" (did you mean {}?)", near));
+}
+
+// What CLI11 finds wrong, in our words where its own do not name the flag's neighbour.
+base::Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<std::string> extras = app.remaining();
+  if (extras.empty()) {
+    return base::input_error("reprise {}: {}", app.get_name(), error.what());
+  }
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+  }
+  const std::string word = extras.front().substr(0, extras.front().find('='));
+  const bool is_flag = word.starts_with('-');
+  const std::string near = is_flag ? nearest_word(word, flags) : std::string();
+  return base::input_error("reprise {}: {} '{}'{}; 'reprise {} --help' lists its flags",
+                           app.get_name(), is_flag ? "unknown flag" : "unexpected argument", word,
+                           near.empty() ? "" : fmt::format(" (did you mean {}?)", near),
+                           app.get_name());
+}
+
+int run_command(const Command& command, std::vector<std::string> args, Context& context,
+                const RunOptions& options) {
+  CLI::App app(std::string(command.summary), std::string(command.name));
+  app.get_formatter()->column_width(26);
+  app.get_formatter()->label("OPTIONS", "FLAGS");
+  const Action action = command.add(app);
+  app.add_flag("--json", context.json,
+               "print one JSON document on standard output and nothing else");
+  std::reverse(args.begin(), args.end());  // CLI11 takes its arguments from the back
+  try {
+    app.parse(std::move(args));
+  } catch (const CLI::CallForHelp&) {
+    context.out << app.help("reprise " + std::string(command.name));
+    return kOk;
+  } catch (const CLI::ParseError& error) {
+    throw usage_error(app, error);
+  }
+  if (command.stoppable && options.before_stoppable != nullptr) options.before_stoppable();
+  return action(context);
+}
+
+int dispatch(const std::vector<std::string>& args, Context& context, const RunOptions& options) {
+  if (args.empty()) {
+    if (context.json) throw base::input_error("a command is missing");
+    context.err << overview();
+    return kUsage;
+  }
+  std::string name = args.front();
+  std::vector<std::string> rest(args.begin() + 1, args.end());
+  if (name == "help" && !rest.empty()) {
+    name = rest.front();
+    rest = {"--help"};
+  }
+  if (name == "--help" || name == "-h" || name == "help") {
+    context.out << overview();
+    return kOk;
+  }
+  if (name == "--version") {
+    context.out << "reprise " << kVersion << "\n";
+    return kOk;
+  }
+  const Command* command = find_command(name);
+  if (command == nullptr) throw unknown_command(name);
+  return run_command(*command, std::move(rest), context, options);
+}
+
+int guarded(const std::vector<std::string>& args, Context& context, const RunOptions& options) {
+  try {
+    return dispatch(args, context, options);
+  } catch (const base::Error& error) {
+    report_error(context, base::error_kind_name(error.kind()), error.what());
+    return error.kind() == base::ErrorKind::kInput ? kUsage : kFailure;
+  } catch (const std::bad_alloc&) {
+    report_error(context, "device", "the host is out of memory");
+    return kFailure;
+  } catch (const std::exception& error) {
+    report_error(context, "internal", error.what());
+    return kFailure;
+  }
+}
+
+}  // namespace
+
+const std::vector<Command>& all_commands() {
+  static const std::vector<Command> commands = {
+      {"train", "train a model within a budget", add_train, true},
+      {"plan", "what a budget means: kept, recomputed, peak, cost", add_plan},
+      {"sweep", "time against memory, over many budgets and planners", add_sweep, true},
+      {"show", "print a plan file", add_show},
+      {"verify", "check a plan file against every rule", add_verify},
+      {"map", "draw a plan's memory map as SVG", add_map},
+      {"doctor", "devices, libraries, data sets: what will be used", add_doctor},
+  };
+  return commands;
+}
+
+int run(const std::vector<std::string>& args, std::ostream& out, std::ostream& err,
+        const RunOptions& options) {
+  // Known before parsing, so that a parse error is a document too.
+  const bool json = std::find(args.begin(), args.end(), "--json") != args.end();
+  Context context{.out = out,
+                  .err = err,
+                  .json = json,
+                  .err_is_terminal = options.err_is_terminal,
+                  .stop = options.stop};
+  const int code = guarded(args, context, options);
+  out.flush();
+  if (code == kOk && !out) {
+    err << "error: standard output could not be written\n";
+    return kFailure;
+  }
+  return code;
+}
+
+}  // namespace reprise::cli

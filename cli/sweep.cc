@@ -1,0 +1,197 @@
+// reprise sweep: time against memory, over budgets from the floor to keeping everything.
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "cli/command.h"
+#include "cli/files.h"
+#include "cli/flags.h"
+#include "cli/prepare.h"
+#include "cli/report.h"
+#include "cli/table.h"
+#include "cli/values.h"
+#include "fmt/format.h"
+
+#include "api/plan.h"
+#include "base/error.h"
+
+namespace reprise::cli {
+namespace {
+
+using base::Bytes;
+
+struct SweepFlags {
+  Flags shared;
+  std::int64_t budgets = 12;
+  std::vector<std::string> planners = {"auto"};
+  std::string csv;
+};
+
+// One planner at one budget: a plan's figures, or that planner's floor.
+struct Point {
+  std::string planner;
+  Bytes budget = 0;
+  std::optional<api::PlanReport> report;
+  Bytes floor = 0;
+};
+
+// `count` budgets from floor to keep_all, both included, evenly spaced.
+std::vector<Bytes> spread(Bytes floor, Bytes keep_all, std::int64_t count) {
+  std::set<Bytes> budgets = {floor, keep_all};
+  for (std::int64_t i = 1; i + 1 < count; ++i) {
+    budgets.insert(floor +
+                   static_cast<Bytes>(static_cast<double>(keep_all - floor) *
+                                      static_cast<double>(i) / static_cast<double>(count - 1)));
+  }
+  return {budgets.begin(), budgets.end()};
+}
+
+Point measure(const graph::PreparedGraph& graph, api::PlanOptions options,
+              const std::string& planner, Bytes budget) {
+  options.planner = planner;
+  options.budget = {.kind = api::Budget::Kind::kBytes, .bytes = budget};
+  options.find_floor = false;  // the sweep knows it
+  Point point{.planner = planner, .budget = budget, .report = {}, .floor = 0};
+  auto outcome = api::plan_step(graph, options);
+  if (auto* infeasible = std::get_if<planner::Infeasible>(&outcome)) {
+    point.floor = infeasible->floor;
+  } else {
+    point.report = std::get<api::PlannedTraining>(std::move(outcome)).report;
+  }
+  return point;
+}
+
+std::string csv_of(const std::vector<Point>& points) {
+  std::string text =
+      "planner,budget_bytes,feasible,peak_bytes,cost_ns,overhead,recomputed_nodes,fragmentation,"
+      "gap,plan_ms,floor_bytes\n";
+  for (const Point& point : points) {
+    if (!point.report) {
+      text += fmt::format("{},{},0,,,,,,,,{}\n", point.planner, point.budget, point.floor);
+      continue;
+    }
+    const api::PlanReport& report = *point.report;
+    text += fmt::format("{},{},1,{},{},{:.6f},{},{:.6f},{:.6f},{:.3f},\n", point.planner,
+                        point.budget, report.peak_bytes, report.cost_ns, report.overhead,
+                        report.recomputed_nodes, report.fragmentation, report.gap, report.plan_ms);
+  }
+  return text;
+}
+
+std::string table_of(const std::vector<Point>& points, Bytes keep_all) {
+  Table table({{"budget"},
+               {"of keep all"},
+               {"planner", Table::Align::kLeft},
+               {"peak"},
+               {"planned step"},
+               {"overhead"},
+               {"extra runs"},
+               {"holes"}});
+  for (const Point& point : points) {
+    const double part = static_cast<double>(point.budget) / static_cast<double>(keep_all);
+    std::vector<std::string> cells = {base::format_bytes(point.budget),
+                                      fmt::format("{:.1f} %", part * 100.0), point.planner};
+    if (point.report) {
+      const api::PlanReport& report = *point.report;
+      for (std::string cell : {base::format_bytes(report.peak_bytes), milliseconds(report.cost_ns),
+                               percent(report.overhead), grouped(report.recomputed_nodes),
+                               fmt::format("{:.1f} %", report.fragmentation * 100.0)}) {
+        cells.push_back(std::move(cell));
+      }
+    } else {
+      const std::string reason = "needs " + base::format_bytes(point.floor);
+      for (std::string cell :
+           {reason, std::string("-"), std::string("-"), std::string("-"), std::string("-")}) {
+        cells.push_back(std::move(cell));
+      }
+    }
+    table.add(std::move(cells));
+  }
+  return table.text();
+}
+
+Json document_of(const api::PlanReport& whole, const std::vector<Point>& points) {
+  Json document;
+  document["model"] = whole.model;
+  document["floor_bytes"] = whole.floor_bytes;
+  document["keep_all_bytes"] = whole.keep_all_bytes;
+  document["keep_all_cost_ns"] = whole.keep_all_cost_ns;
+  document["points"] = Json::array();
+  for (const Point& point : points) {
+    Json row;
+    if (point.report) {
+      row = plan_document(*point.report);
+      row.erase("floor_bytes");  // asked for once, above
+      row["feasible"] = true;
+    } else {
+      row["budget_bytes"] = point.budget;
+      row["feasible"] = false;
+      row["floor_bytes"] = point.floor;
+    }
+    row["planner"] = point.planner;
+    document["points"].push_back(std::move(row));
+  }
+  return document;
+}
+
+int run_sweep(const SweepFlags& flags, Context& context) {
+  const api::TrainOptions options = complete_flags(flags.shared);
+  const PreparedTraining prepared = prepare_training(options);
+  // Without a limit keep_all is what auto takes; its report says the floor of auto, too.
+  api::PlanOptions unlimited = options.session.plan;
+  unlimited.planner = "auto";
+  unlimited.budget = {};
+  const auto outcome = api::plan_step(prepared.graph(), unlimited);
+  REPRISE_CHECK(std::holds_alternative<api::PlannedTraining>(outcome),
+                "an unlimited budget was infeasible");
+  const api::PlanReport whole = std::get<api::PlannedTraining>(outcome).report;
+
+  std::vector<Point> points;
+  for (const Bytes budget : spread(whole.floor_bytes, whole.keep_all_bytes, flags.budgets)) {
+    for (const std::string& planner : flags.planners) {
+      if (context.stop != nullptr && context.stop->load()) break;
+      points.push_back(measure(prepared.graph(), options.session.plan, planner, budget));
+    }
+  }
+  if (!flags.csv.empty()) write_file(flags.csv, csv_of(points));
+  if (context.json) {
+    context.print(document_of(whole, points));
+    return kOk;
+  }
+  context.out << fmt::format("{} on {}, from the floor to keeping everything; costs from {}\n",
+                             whole.model, prepared.graph().backend, prepared.graph().cost_source)
+              << table_of(points, whole.keep_all_bytes);
+  if (!flags.csv.empty()) context.out << "\nwrote " << flags.csv << "\n";
+  return kOk;
+}
+
+}  // namespace
+
+Action add_sweep(CLI::App& app) {
+  const auto flags = std::make_shared<SweepFlags>();
+  app.option_defaults()->group("Sweep");
+  add_value(app, "--budgets", "N", "how many, from the floor to keeping everything; default 12",
+            [flags](const std::string& text) {
+              flags->budgets = parse_whole("--budgets", text, 2, 10'000);
+            });
+  add_value(app, "--planners", "A,B,...", "default auto", [flags](const std::string& text) {
+    flags->planners = split_list("--planners", text);
+    for (const std::string& name : flags->planners) (void)planner::find_strategy(name);
+  });
+  add_value(app, "--csv", "FILE", "write the points there",
+            [flags](const std::string& text) { flags->csv = text; });
+  add_model_flags(app, flags->shared);
+  add_device_flags(app, flags->shared);
+  add_optimizer_flags(app, flags->shared);
+  app.description("Plans one model at many budgets and prints what each byte saved costs in time.");
+  app.footer(
+      "\nExamples:\n"
+      "  reprise sweep --model resnet110 --budgets 20\n"
+      "  reprise sweep --model lstm --seq-len 1000 --chunk 10 --planners segments,sqrt_n,auto \\\n"
+      "                --csv lstm.csv");
+  return [flags](Context& context) { return run_sweep(*flags, context); };
+}
+
+}  // namespace reprise::cli

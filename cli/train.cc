@@ -1,0 +1,86 @@
+// reprise train: a model, a data set and a budget become trained weights.
+
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/flags.h"
+#include "cli/report.h"
+#include "cli/table.h"
+#include "cli/watcher.h"
+#include "fmt/format.h"
+
+#include "api/trainer.h"
+
+namespace reprise::cli {
+namespace {
+
+std::string summary(const api::TrainReport& report) {
+  Facts facts;
+  facts.add("steps", report.resumed_from
+                         ? fmt::format("{}, after step {}", report.steps, *report.resumed_from)
+                         : fmt::format("{}", report.steps));
+  if (!report.losses.empty()) {
+    facts.add("loss", fmt::format("{:.4f} at first, {:.4f} at last", report.losses.front(),
+                                  report.losses.back()));
+  }
+  if (report.test_accuracy) {
+    facts.add("test", fmt::format("accuracy {:.2f} %, loss {:.4f}", *report.test_accuracy * 100.0,
+                                  report.test_loss.value_or(0)));
+  }
+  facts.add("step time", fmt::format("{:.2f} ms (median), {:.2f} ms planned", report.ms_per_step,
+                                     report.predicted_ms_per_step));
+  facts.add("peak", exact_bytes(report.peak_bytes_measured) + ", measured");
+  facts.add("budget", exact_bytes(report.plan.budget_bytes));
+  facts.add("beside it", exact_bytes(report.process_overhead_bytes) +
+                             " of the process: program, libraries, data set");
+  facts.add("state hash", hash_text(report.state_hash));
+  return facts.text();
+}
+
+int run_train(const Flags& flags, Context& context) {
+  const api::TrainOptions options = complete_flags(flags);
+  if (!flags.data_given) context.err << "no --data given: training on synthetic data\n";
+  Watcher watcher(context);
+  const auto outcome = api::train(options, watcher.hooks());
+  watcher.finish();
+  if (const auto* infeasible = std::get_if<planner::Infeasible>(&outcome)) {
+    return report_infeasible(context, *infeasible, options.model, options.session.plan.planner,
+                             flags.budget_text);
+  }
+  const auto& report = std::get<api::TrainReport>(outcome);
+  if (context.json) {
+    context.print(train_document(report));
+  } else {
+    const bool stopped = context.stop != nullptr && context.stop->load();
+    context.out << report.plan.model << (stopped ? ", stopped early:\n" : ", trained:\n")
+                << summary(report);
+  }
+  return kOk;
+}
+
+}  // namespace
+
+Action add_train(CLI::App& app) {
+  const auto flags = std::make_shared<Flags>();
+  add_model_flags(app, *flags);
+  add_run_flags(app, *flags);
+  add_planner_flags(app, *flags);
+  add_device_flags(app, *flags);
+  add_optimizer_flags(app, *flags);
+  app.description(
+      "Plans a training step inside the budget, then trains. The result does not depend on the\n"
+      "budget or the planner, not by a bit: recomputation only costs time.\n"
+      "\n"
+      "Ctrl-C ends the run after the current step, with a snapshot when --save is given; a second\n"
+      "one ends it at once.");
+  app.footer(
+      "\nExamples:\n"
+      "  reprise train --model resnet20 --data fashion-mnist --batch 64 --budget 40%\n"
+      "  reprise train --model lstm --data text:book.txt --seq-len 256 --hidden 256 \\\n"
+      "                --optimizer adam --budget floor --steps 500 --save run\n"
+      "  reprise train --model lstm --data text:book.txt --seq-len 256 --hidden 256 \\\n"
+      "                --optimizer adam --budget floor --steps 900 --save run --resume run");
+  return [flags](Context& context) { return run_train(*flags, context); };
+}
+
+}  // namespace reprise::cli
