@@ -6,7 +6,7 @@
 // says otherwise. Names: `name` is the node's; its outputs are named after it ("name" for one
 // output, "name.mean" and so on for further ones). An empty name gets "<op><number>". A name
 // already taken, a shape or a dtype that does not fit is an Error(kInput) naming the node, the rule
-// and both values.
+// and both values; a refused node leaves no trace.
 
 #include <cstdint>
 #include <string>
@@ -97,15 +97,16 @@ class Builder {
                               std::string_view name, Phase phase = Phase::kForward,
                               bool accumulate = false);
 
-  // A value from outside; `trainable` for parameters only.
+  // A value from outside: an input or a persistent value; `trainable` for parameters only.
   ValueId source(std::string_view name, Shape shape, DType dtype, Role role,
                  bool trainable = false);
-  // `final` is the next version of the persistent value `initial`; at most one each.
+  // `final`, made by an update op, is the next version of the persistent value `initial`; at most
+  // one each.
   void add_update(ValueId initial, ValueId final);
 
   // -- graph level
-  void set_loss(ValueId scalar);
-  void add_output(ValueId value);  // fetched by the user
+  void set_loss(ValueId scalar);   // and an output
+  void add_output(ValueId value);  // fetched by the user; a second call for one value adds nothing
   // Names of the values and nodes that follow get this prefix ("layer1.0."), until the scope ends.
   class Scope {
    public:
@@ -121,7 +122,7 @@ class Builder {
 
   [[nodiscard]] const Shape& shape(ValueId value) const { return graph_.values[value].shape; }
   [[nodiscard]] const Graph& graph() const { return graph_; }
-  // The finished graph; the builder is empty afterwards.
+  // The finished graph, which passed validate(); the builder is empty afterwards.
   [[nodiscard]] Graph finish();
 
  private:
@@ -132,8 +133,11 @@ class Builder {
 
   [[nodiscard]] std::string scoped(std::string_view name) const;
   [[nodiscard]] std::string node_name(OpKind op, std::string_view name) const;
+  void check_new_value(const Value& value) const;
+  void check_known(ValueId value, std::string_view user) const;
+  void check_updatable(ValueId value, std::string_view user) const;
   ValueId add_value(Value value);
-  void check_known(ValueId value, const std::string& node) const;
+  std::vector<ValueId> append_node(Node node);
   ValueId append_one(OpKind op, std::vector<ValueId> inputs, const Attributes& attributes,
                      std::string_view name);
 

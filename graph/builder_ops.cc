@@ -54,10 +54,13 @@ ValueId Builder::batch_norm(ValueId x, ValueId gamma, ValueId beta, ValueId runn
                             ValueId running_var, double rate, const NormAttributes& attributes,
                             std::string_view name) {
   const std::string local = node_name(kBatchNorm, name).substr(prefix_.size());
+  const std::string user = "batch_norm '" + scoped(local) + "'";
+  check_updatable(running_mean, user);
+  check_updatable(running_var, user);
   const auto outputs = append(kBatchNorm, {x, gamma, beta}, attributes, local);
   RunningUpdateAttributes update;
   update.rate = rate;
-  update.count = element_count(shape(x)) / std::max<Dim>(1, shape(x)[1]);
+  update.count = element_count(shape(x)) / shape(x)[1];
   const auto next = append(kBatchNormUpdate, {running_mean, running_var, outputs[1], outputs[2]},
                            update, local + ".running");
   add_update(running_mean, next[0]);
@@ -147,7 +150,7 @@ ValueId Builder::flatten(ValueId x, std::string_view name) {
   check_known(x, "flatten");
   if (shape(x).empty()) throw base::input_error("flatten: '{}' is a scalar", graph_.values[x].name);
   const Dim rows = shape(x)[0];
-  return reshape(x, {rows, rows == 0 ? 0 : element_count(shape(x)) / rows}, name);
+  return reshape(x, {rows, element_count(shape(x)) / rows}, name);
 }
 
 ValueId Builder::concat(const std::vector<ValueId>& inputs, std::int64_t axis,

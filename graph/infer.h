@@ -65,8 +65,9 @@ Inferred infer_softmax_cross_entropy_grad(const Graph& graph, const Node& node);
 Inferred infer_correct_count(const Graph& graph, const Node& node);
 Inferred infer_mean_squared_error(const Graph& graph, const Node& node);
 Inferred infer_mean_squared_error_grad(const Graph& graph, const Node& node);
-Inferred infer_update(const Graph& graph,
-                      const Node& node);  // sgd, adam: parameter-shaped f32 throughout
+
+Inferred infer_sgd(const Graph& graph, const Node& node);
+Inferred infer_adam(const Graph& graph, const Node& node);
 Inferred infer_assign(const Graph& graph, const Node& node);
 
 // What the functions above are written with: the inputs of one node, with checks that name it.
@@ -109,6 +110,11 @@ class InferContext {
   void require_pair(const Ints& pair, std::string_view what, std::int64_t minimum) const;
   [[nodiscard]] std::int64_t axis(std::int64_t axis,
                                   const Shape& shape) const;  // checked against the rank
+  // A shape that comes from attributes: every axis at least 1. Returns its number of elements.
+  std::int64_t elements(const Shape& shape, std::string_view what) const;
+  // a * b and a + b; a result beyond 2^63 is a fault of the node.
+  [[nodiscard]] std::int64_t mul(std::int64_t a, std::int64_t b, std::string_view what) const;
+  [[nodiscard]] std::int64_t add(std::int64_t a, std::int64_t b, std::string_view what) const;
 
  private:
   const Graph& graph_;

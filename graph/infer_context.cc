@@ -37,4 +37,25 @@ std::int64_t InferContext::axis(std::int64_t axis, const Shape& shape) const {
   return axis;
 }
 
+std::int64_t InferContext::elements(const Shape& shape, std::string_view what) const {
+  std::int64_t count = 1;
+  for (Dim dim : shape) {
+    require(dim >= 1, "every axis of {} must be at least 1, got {}", what, shape_text(shape));
+    count = mul(count, dim, what);
+  }
+  return count;
+}
+
+std::int64_t InferContext::mul(std::int64_t a, std::int64_t b, std::string_view what) const {
+  std::int64_t product = 0;
+  require(!__builtin_mul_overflow(a, b, &product), "{}: {} * {} is beyond 2^63", what, a, b);
+  return product;
+}
+
+std::int64_t InferContext::add(std::int64_t a, std::int64_t b, std::string_view what) const {
+  std::int64_t sum = 0;
+  require(!__builtin_add_overflow(a, b, &sum), "{}: {} + {} is beyond 2^63", what, a, b);
+  return sum;
+}
+
 }  // namespace reprise::graph

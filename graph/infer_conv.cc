@@ -1,7 +1,5 @@
 // Convolution and matrix products.
 
-#include <array>
-
 #include "graph/infer.h"
 
 namespace reprise::graph {
@@ -10,8 +8,9 @@ namespace {
 // floor((size + 2 padding - dilation (kernel - 1) - 1) / stride) + 1, at least 1.
 Dim window_output(const InferContext& c, const Conv2dAttributes& a, std::size_t axis, Dim size,
                   Dim kernel) {
-  const Dim reach = a.dilation[axis] * (kernel - 1) + 1;
-  const Dim padded = size + 2 * a.padding[axis];
+  c.require(kernel >= 1, "the kernel must be at least 1, got {} along axis {}", kernel, axis + 2);
+  const Dim reach = c.add(c.mul(a.dilation[axis], kernel - 1, "reach of the kernel"), 1, "reach");
+  const Dim padded = c.add(size, c.mul(2, a.padding[axis], "padding"), "padded input");
   c.require(reach <= padded, "the kernel reaches over {} of {} padded input pixels along axis {}",
             reach, padded, axis + 2);
   return (padded - reach) / a.stride[axis] + 1;
@@ -62,8 +61,11 @@ Inferred infer_conv2d_grad_input(const Graph& graph, const Node& node) {
   const auto& a = c.attributes<Conv2dAttributes>();
   c.require_rank(0, "dy", 4);
   c.require_rank(1, "weight", 4);
+  c.require_dtype(1, "weight", DType::kF32);
   c.require_pair(a.input_size, "input_size", 1);
-  const Shape x{c.shape(0)[0], c.shape(1)[1] * a.groups, a.input_size[0], a.input_size[1]};
+  check_conv_attributes(c, a);
+  const Dim channels = c.mul(c.shape(1)[1], a.groups, "channels");
+  const Shape x{c.shape(0)[0], channels, a.input_size[0], a.input_size[1]};
   c.require_float(0, "dy", conv_output(c, a, x, c.shape(1)));
   return {{x}};
 }
@@ -71,6 +73,7 @@ Inferred infer_conv2d_grad_input(const Graph& graph, const Node& node) {
 Inferred infer_conv2d_grad_weight(const Graph& graph, const Node& node) {
   const InferContext c(graph, node);
   const auto& a = c.attributes<Conv2dAttributes>();
+  c.require_dtype(0, "x", DType::kF32);
   c.require_rank(0, "x", 4);
   c.require_rank(1, "dy", 4);
   c.require_pair(a.kernel, "kernel", 1);

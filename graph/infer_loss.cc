@@ -1,4 +1,4 @@
-// Losses, metrics and updates of persistent values.
+// Losses and metrics.
 
 #include "graph/infer.h"
 
@@ -43,25 +43,6 @@ Inferred infer_mean_squared_error_grad(const Graph& graph, const Node& node) {
   const InferContext c(graph, node);
   c.require_float(2, "dloss", {});
   return infer_same_pair(graph, node);
-}
-
-Inferred infer_update(const Graph& graph, const Node& node) {
-  const InferContext c(graph, node);
-  for (std::size_t i = 0; i < c.inputs(); ++i) {
-    c.require_float(i, i == 0 ? "parameter" : i == 1 ? "gradient" : "optimizer state", c.shape(0));
-  }
-  Inferred outputs;
-  for (std::size_t i = 0; i < c.inputs(); ++i) {
-    if (i != 1) outputs.push_back({c.shape(0)});
-  }
-  return outputs;
-}
-
-Inferred infer_assign(const Graph& graph, const Node& node) {
-  const InferContext c(graph, node);
-  c.require_float(0, "variable", c.shape(0));
-  c.require_float(1, "x", c.shape(0));
-  return {{c.shape(0)}};
 }
 
 }  // namespace reprise::graph

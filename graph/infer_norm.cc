@@ -5,12 +5,16 @@
 namespace reprise::graph {
 namespace {
 
+void require_epsilon(const InferContext& c) {
+  const double epsilon = c.attributes<NormAttributes>().epsilon;
+  c.require(epsilon >= 0, "epsilon must not be negative, got {}", epsilon);
+}
+
 Shape channels(const InferContext& c) {
   c.require_dtype(0, "x", DType::kF32);
   c.require(c.shape(0).size() >= 2, "x must have at least the axes [N,C], got {}",
             shape_text(c.shape(0)));
-  c.require(c.attributes<NormAttributes>().epsilon >= 0, "epsilon must not be negative, got {}",
-            c.attributes<NormAttributes>().epsilon);
+  require_epsilon(c);
   return {c.shape(0)[1]};
 }
 
@@ -20,7 +24,8 @@ Shape leading(const Shape& shape) {
 
 Shape features(const InferContext& c) {
   c.require_dtype(0, "x", DType::kF32);
-  c.require(!c.shape(0).empty(), "x must have at least one axis");
+  c.require(!c.shape(0).empty(), "x must have at least one axis, got []");
+  require_epsilon(c);
   return {c.shape(0).back()};
 }
 
@@ -31,10 +36,9 @@ Inferred infer_batch_norm(const Graph& graph, const Node& node) {
   const Shape channel = channels(c);
   c.require_float(1, "gamma", channel);
   c.require_float(2, "beta", channel);
-  // One value per channel has no variance: its gradient is 0 and the running variance would be 0 /
-  // 0.
+  // One value per channel has no variance: the sample variance for the running one would be 0 / 0.
   c.require(
-      channel[0] == 0 || element_count(c.shape(0)) / channel[0] > 1,
+      element_count(c.shape(0)) / channel[0] > 1,
       "training needs more than one value per channel, x {} has one; use a larger batch or image",
       shape_text(c.shape(0)));
   return {{c.shape(0)}, {channel}, {channel}};

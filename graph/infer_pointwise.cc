@@ -33,8 +33,8 @@ Inferred infer_dropout(const Graph& graph, const Node& node) {
   c.require_dtype(0, "x", DType::kF32);
   c.require(a.probability >= 0 && a.probability < 1, "probability must lie in [0, 1), got {}",
             a.probability);
-  c.require(a.stream >= 0 && a.stream < (std::int64_t{1} << 16),
-            "stream must lie in [0, 65536), got {}", a.stream);
+  c.require(a.stream >= 0 && a.stream < (std::int64_t{1} << 32),
+            "stream must lie in [0, 2^32), got {}", a.stream);
   return {{c.shape(0)}};
 }
 

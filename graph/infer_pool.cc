@@ -12,9 +12,9 @@ Shape pooled(const InferContext& c, const Pool2dAttributes& a, const Shape& x) {
   c.require_pair(a.padding, "padding", 0);
   Shape y{x[0], x[1], 0, 0};
   for (std::size_t i = 0; i < 2; ++i) {
-    c.require(2 * a.padding[i] <= a.kernel[i], "padding {} is more than half of kernel {}",
+    c.require(a.padding[i] <= a.kernel[i] / 2, "padding {} is more than half of kernel {}",
               a.padding[i], a.kernel[i]);
-    const Dim padded = x[i + 2] + 2 * a.padding[i];
+    const Dim padded = c.add(x[i + 2], 2 * a.padding[i], "padded image");
     c.require(a.kernel[i] <= padded, "kernel {} is larger than the padded image {} of x {}",
               a.kernel[i], padded, shape_text(x));
     y[i + 2] = (padded - a.kernel[i]) / a.stride[i] + 1;
@@ -42,8 +42,8 @@ Inferred infer_max_pool(const Graph& graph, const Node& node) {
   const auto& a = c.attributes<Pool2dAttributes>();
   c.require_dtype(0, "x", DType::kF32);
   const Shape y = pooled(c, a, c.shape(0));
-  c.require(a.kernel[0] * a.kernel[1] <= 256, "a window of {}x{} has more than 256 positions",
-            a.kernel[0], a.kernel[1]);
+  c.require(c.mul(a.kernel[0], a.kernel[1], "window") <= 256,
+            "a window of {}x{} has more than 256 positions", a.kernel[0], a.kernel[1]);
   return {{y}, {y, DType::kU8}};
 }
 
@@ -93,7 +93,7 @@ Inferred infer_upsample(const Graph& graph, const Node& node) {
   c.require_dtype(0, "x", DType::kF32);
   c.require_rank(0, "x", 4);
   const Shape& x = c.shape(0);
-  return {{Shape{x[0], x[1], x[2] * factor, x[3] * factor}}};
+  return {{Shape{x[0], x[1], c.mul(x[2], factor, "height"), c.mul(x[3], factor, "width")}}};
 }
 
 Inferred infer_upsample_grad(const Graph& graph, const Node& node) {

@@ -21,9 +21,9 @@ RecurrentShapes recurrent(const InferContext& c, std::int64_t gates, std::int64_
   return {.x = x,
           .y = {x[0], x[1], hidden},
           .h = {x[1], hidden},
-          .w_ih = {gates * hidden, x[2]},
-          .w_hh = {gates * hidden, hidden},
-          .bias = {biases * hidden}};
+          .w_ih = {c.mul(gates, hidden, "w_ih"), x[2]},
+          .w_hh = {c.mul(gates, hidden, "w_hh"), hidden},
+          .bias = {c.mul(biases, hidden, "bias")}};
 }
 
 void require_weights(const InferContext& c, const RecurrentShapes& s, std::size_t first) {
@@ -67,7 +67,7 @@ Inferred infer_lstm(const Graph& graph, const Node& node) {
   const RecurrentShapes s = recurrent(c, 4, 4);
   c.require_float(2, "c0", s.h);
   require_weights(c, s, 3);
-  return {{s.y}, {s.h}, {s.h}, {Shape{s.y[0], s.y[1], 5 * s.y[2]}}};
+  return {{s.y}, {s.h}, {s.h}, {Shape{s.y[0], s.y[1], c.mul(5, s.y[2], "saved")}}};
 }
 
 Inferred infer_lstm_grad(const Graph& graph, const Node& node) {
@@ -78,7 +78,7 @@ Inferred infer_lstm_grad(const Graph& graph, const Node& node) {
   c.require_float(6, "y", s.y);
   c.require_float(7, "h_n", s.h);
   c.require_float(8, "c_n", s.h);
-  c.require_float(9, "saved", {s.y[0], s.y[1], 5 * s.y[2]});
+  c.require_float(9, "saved", {s.y[0], s.y[1], c.mul(5, s.y[2], "saved")});
   c.require_float(10, "dy", s.y);
   c.require_float(11, "dh_n", s.h);
   c.require_float(12, "dc_n", s.h);
@@ -90,7 +90,7 @@ Inferred infer_gru(const Graph& graph, const Node& node) {
   const InferContext c(graph, node);
   const RecurrentShapes s = recurrent(c, 3, 4);
   require_weights(c, s, 2);
-  return {{s.y}, {s.h}, {Shape{s.y[0], s.y[1], 4 * s.y[2]}}};
+  return {{s.y}, {s.h}, {Shape{s.y[0], s.y[1], c.mul(4, s.y[2], "saved")}}};
 }
 
 Inferred infer_gru_grad(const Graph& graph, const Node& node) {
@@ -99,7 +99,7 @@ Inferred infer_gru_grad(const Graph& graph, const Node& node) {
   require_weights(c, s, 2);
   c.require_float(5, "y", s.y);
   c.require_float(6, "h_n", s.h);
-  c.require_float(7, "saved", {s.y[0], s.y[1], 4 * s.y[2]});
+  c.require_float(7, "saved", {s.y[0], s.y[1], c.mul(4, s.y[2], "saved")});
   c.require_float(8, "dy", s.y);
   c.require_float(9, "dh_n", s.h);
   require_sums(c, node, s);

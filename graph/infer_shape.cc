@@ -9,9 +9,10 @@ namespace reprise::graph {
 Inferred infer_reshape(const Graph& graph, const Node& node) {
   const InferContext c(graph, node);
   const Shape& y = c.attributes<ShapeAttributes>().shape;
-  c.require(element_count(c.shape(0)) == element_count(y),
-            "x {} has {} elements, the new shape {} has {}", shape_text(c.shape(0)),
-            element_count(c.shape(0)), shape_text(y), element_count(y));
+  const std::int64_t before = c.elements(c.shape(0), "x");
+  const std::int64_t after = c.elements(y, "the new shape");
+  c.require(before == after, "x {} has {} elements, the new shape {} has {}",
+            shape_text(c.shape(0)), before, shape_text(y), after);
   return {{y, c.dtype(0)}};
 }
 
@@ -26,7 +27,7 @@ Inferred infer_concat(const Graph& graph, const Node& node) {
     Shape aligned = c.shape(i);
     c.require(aligned.size() == y.size(), "input {} has shape {}, input 0 has {}", i,
               shape_text(aligned), shape_text(c.shape(0)));
-    y[axis] += aligned[axis];
+    y[axis] = c.add(y[axis], aligned[axis], "axis of the output");
     aligned[axis] = c.shape(0)[axis];
     c.require(aligned == c.shape(0), "input {} has shape {}, which differs from {} beyond axis {}",
               i, shape_text(c.shape(i)), shape_text(c.shape(0)), axis);
@@ -51,7 +52,7 @@ Inferred infer_slice_grad(const Graph& graph, const Node& node) {
   c.require_dtype(0, "dy", DType::kF32);
   const auto axis = static_cast<std::size_t>(c.axis(a.axis, c.shape(0)));
   Shape x = c.shape(0);
-  c.require(a.begin >= 0 && a.begin + x[axis] == a.end && a.end <= a.full,
+  c.require(a.begin >= 0 && a.end >= a.begin && a.end - a.begin == x[axis] && a.end <= a.full,
             "[{}, {}) of an axis of {} does not hold dy {} along axis {}", a.begin, a.end, a.full,
             shape_text(x), axis);
   x[axis] = a.full;
@@ -63,6 +64,7 @@ Inferred infer_broadcast(const Graph& graph, const Node& node) {
   const Shape& x = c.shape(0);
   const Shape& y = c.attributes<ShapeAttributes>().shape;
   c.require_dtype(0, "x", DType::kF32);
+  (void)c.elements(y, "the new shape");
   c.require(x.size() <= y.size(), "x {} has more axes than {}", shape_text(x), shape_text(y));
   for (std::size_t i = 0; i < x.size(); ++i) {
     const Dim from = x[x.size() - 1 - i];
@@ -70,7 +72,6 @@ Inferred infer_broadcast(const Graph& graph, const Node& node) {
     c.require(from == to || from == 1, "x {} does not broadcast to {}: {} against {}",
               shape_text(x), shape_text(y), from, to);
   }
-  (void)element_count(y);
   return {{y}};
 }
 
@@ -95,7 +96,7 @@ Inferred infer_reduce(const Graph& graph, const Node& node) {
 Inferred infer_fill(const Graph& graph, const Node& node) {
   const InferContext c(graph, node);
   const Shape& y = c.attributes<ShapeAttributes>().shape;
-  (void)element_count(y);
+  (void)c.elements(y, "the shape");
   return {{y}};
 }
 

@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "graph/attributes.h"
 #include "graph/types.h"
 
 namespace reprise::graph {
@@ -146,6 +147,8 @@ struct OpInfo {
 };
 
 [[nodiscard]] const OpInfo& op_info(OpKind kind);
+// The attributes that nodes of this op carry, each field at its default.
+[[nodiscard]] const Attributes& default_attributes(OpKind kind);
 [[nodiscard]] std::optional<OpKind> find_op(std::string_view name);
 
 // In-place pairs of one node, with the forced ones of its accumulate form: sum i is input

@@ -141,8 +141,8 @@ std::vector<OpInfo> make_table() {
       row(kMeanSquaredErrorGrad, "mean_squared_error_grad", 3, 3, 1, loss,
           infer_mean_squared_error_grad, nullptr, first),
       row(kCorrectCount, "correct_count", 2, 2, 1, loss, infer_correct_count, nullptr),
-      once(row(kSgd, "sgd", 2, 3, -1, sgd, infer_update, nullptr, {{0, 0, true}, {2, 1, true}})),
-      once(row(kAdam, "adam", 4, 4, 3, adam, infer_update, nullptr,
+      once(row(kSgd, "sgd", 2, 3, -1, sgd, infer_sgd, nullptr, {{0, 0, true}, {2, 1, true}})),
+      once(row(kAdam, "adam", 4, 4, 3, adam, infer_adam, nullptr,
                {{0, 0, true}, {2, 1, true}, {3, 2, true}})),
       once(row(kAssign, "assign", 2, 2, 1, none, infer_assign, nullptr, {{0, 0, true}})),
       row(kReorder, "reorder", 1, 1, 1, reorder, infer_reorder, nullptr),
@@ -166,6 +166,14 @@ const std::vector<OpInfo>& table() {
 
 const OpInfo& op_info(OpKind kind) {
   return table()[static_cast<std::size_t>(kind)];
+}
+
+const Attributes& default_attributes(OpKind kind) {
+  static const auto made = []<std::size_t... I>(std::index_sequence<I...>) {
+    return std::array<Attributes, sizeof...(I)>{std::variant_alternative_t<I, Attributes>{}...};
+  }
+  (std::make_index_sequence<std::variant_size_v<Attributes>>());
+  return made[op_info(kind).attributes];
 }
 
 std::optional<OpKind> find_op(std::string_view name) {
