@@ -1,0 +1,142 @@
+// Global average pooling and nearest upsampling, on any channel layout. Padded channels hold zeros
+// and give zeros.
+
+#include <algorithm>
+
+#include "kernels/cpu/channel_sum.h"
+#include "kernels/cpu/ops.h"
+#include "kernels/cpu/parallel.h"
+
+namespace reprise::kernels::cpu {
+namespace {
+
+// A view of input 0, which is made plain where it has none.
+ChannelView view_of_input(Booking& b) {
+  ChannelView view;
+  if (channel_view(b.layout(0), view)) return view;
+  b.require_plain(0);
+  const bool plain_has_a_view = channel_view(b.layout(0), view);
+  REPRISE_CHECK(plain_has_a_view, "node '{}': no channels", b.node().name);
+  return view;
+}
+
+}  // namespace
+
+// x[N,C,H,W] => y[N,C]
+std::unique_ptr<Kernel> plan_global_avg_pool(Booking& b) {
+  const ChannelView view = view_of_input(b);
+  b.produce_plain(0);
+  b.flops(static_cast<double>(view.elements()));
+  const double factor = 1.0 / static_cast<double>(view.spatial);
+  return make_kernel(
+      [=](const Run& run) { image_sums(view, run.input<float>(0), factor, run.output<float>(0)); });
+}
+
+// dy[N,C] => dx[N,C,H,W]: blocked by 16 where the channels fill the blocks, as convolutions like it
+std::unique_ptr<Kernel> plan_global_avg_pool_grad(Booking& b) {
+  const graph::Shape& dx = b.output(0).shape;
+  b.require_plain(0);
+  const std::int64_t lanes = dx[1] % 16 == 0 ? 16 : 1;
+  b.produce(0, channel_desc(dx, lanes));
+  const std::int64_t channels = dx[1];
+  const std::int64_t spatial = dx[2] * dx[3];
+  const std::int64_t blocks = channels / lanes;
+  const std::int64_t count = dx[0] * blocks;
+  const float factor = static_cast<float>(1.0 / static_cast<double>(spatial));
+  return make_kernel([=](const Run& run) {
+    const float* dy = run.input<float>(0);
+    float* out = run.output<float>(0);
+    parallel_ranges(count, count * spatial * lanes, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const float* from = dy + i * lanes;
+        float* to = out + i * spatial * lanes;
+        for (std::int64_t s = 0; s < spatial; ++s) {
+          for (std::int64_t lane = 0; lane < lanes; ++lane)
+            to[s * lanes + lane] = factor * from[lane];
+        }
+      }
+    });
+  });
+}
+
+namespace {
+
+struct Upsampling {
+  std::int64_t planes;  // batch * blocks
+  std::int64_t height, width, lanes, factor;
+
+  [[nodiscard]] std::int64_t fine_elements() const {
+    return planes * height * width * lanes * factor * factor;
+  }
+};
+
+Upsampling upsampling(const ChannelView& view, const graph::Shape& coarse, std::int64_t factor) {
+  return {view.batch * view.blocks, coarse[2], coarse[3], view.lanes, factor};
+}
+
+// Each element of the coarse row `from` is written factor x factor times.
+void spread_row(const Upsampling& u, const float* from, float* to) {
+  const std::int64_t fine_row = u.width * u.factor * u.lanes;
+  for (std::int64_t x = 0; x < u.width; ++x) {
+    for (std::int64_t i = 0; i < u.factor; ++i) {
+      std::copy_n(from + x * u.lanes, u.lanes, to + (x * u.factor + i) * u.lanes);
+    }
+  }
+  for (std::int64_t i = 1; i < u.factor; ++i) std::copy_n(to, fine_row, to + i * fine_row);
+}
+
+// Each element of the coarse row `to` is the sum of factor x factor fine ones.
+void gather_row(const Upsampling& u, const float* from, float* to) {
+  const std::int64_t fine_row = u.width * u.factor * u.lanes;
+  std::fill_n(to, u.width * u.lanes, 0.0f);
+  for (std::int64_t i = 0; i < u.factor; ++i) {
+    for (std::int64_t x = 0; x < u.width * u.factor; ++x) {
+      const float* source = from + i * fine_row + x * u.lanes;
+      float* sum = to + x / u.factor * u.lanes;
+      for (std::int64_t lane = 0; lane < u.lanes; ++lane) sum[lane] += source[lane];
+    }
+  }
+}
+
+}  // namespace
+
+// x[N,C,H,W] => y[N,C,fH,fW]
+std::unique_ptr<Kernel> plan_upsample(Booking& b) {
+  const ChannelView view = view_of_input(b);
+  const std::int64_t factor = b.attributes<graph::UpsampleAttributes>().factor;
+  b.produce(0, channel_desc(b.output(0).shape, view.lanes));
+  const Upsampling u = upsampling(view, b.input(0).shape, factor);
+  return make_kernel([=](const Run& run) {
+    const float* x = run.input<float>(0);
+    float* y = run.output<float>(0);
+    const std::int64_t row = u.width * u.lanes;
+    parallel_ranges(u.planes * u.height, u.fine_elements(),
+                    [&](std::int64_t begin, std::int64_t end) {
+                      for (std::int64_t i = begin; i < end; ++i) {
+                        spread_row(u, x + i * row, y + i * row * u.factor * u.factor);
+                      }
+                    });
+  });
+}
+
+// dy[N,C,fH,fW] => dx[N,C,H,W]
+std::unique_ptr<Kernel> plan_upsample_grad(Booking& b) {
+  const ChannelView view = view_of_input(b);
+  const std::int64_t factor = b.attributes<graph::UpsampleAttributes>().factor;
+  b.produce(0, channel_desc(b.output(0).shape, view.lanes));
+  const Upsampling u = upsampling(view, b.output(0).shape, factor);
+  b.flops(static_cast<double>(u.fine_elements()));
+  return make_kernel([=](const Run& run) {
+    const float* dy = run.input<float>(0);
+    float* dx = run.output<float>(0);
+    const std::int64_t row = u.width * u.lanes;
+    parallel_ranges(u.planes * u.height, u.fine_elements(),
+                    [&](std::int64_t begin, std::int64_t end) {
+                      for (std::int64_t i = begin; i < end; ++i) {
+                        gather_row(u, dy + i * row * u.factor * u.factor, dx + i * row);
+                      }
+                    });
+  });
+}
+
+}  // namespace reprise::kernels::cpu
