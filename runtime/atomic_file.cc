@@ -5,6 +5,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <string>
+#include <string_view>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <system_error>
@@ -18,10 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Hidden files of `path` are ".<name>.tmp.<process>.<number>".
-std::string temporary_prefix(const fs::path& path) {
-  return fmt::format(".{}.tmp.", path.filename().string());
-}
+// The hidden files of "name" are ".name.tmp.<process>.<number>".
+constexpr std::string_view kMark = ".tmp.";
 
 fs::path folder_of(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
@@ -35,18 +34,21 @@ void remove_if_abandoned(const fs::path& file) {
   close(descriptor);
 }
 
-void remove_abandoned(const fs::path& path) {
-  const std::string prefix = temporary_prefix(path);
-  std::error_code ignored;  // tidying up is no reason to fail
-  for (const auto& entry : fs::directory_iterator(folder_of(path), ignored)) {
-    if (entry.path().filename().string().rfind(prefix, 0) == 0) remove_if_abandoned(entry.path());
+}  // namespace
+
+void remove_abandoned_files(const fs::path& folder, std::string_view name_prefix) {
+  const std::string prefix = fmt::format(".{}", name_prefix);
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.rfind(prefix, 0) == 0 && name.find(kMark) != std::string::npos) {
+      remove_if_abandoned(entry.path());
+    }
   }
 }
 
-}  // namespace
-
 AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
-  remove_abandoned(path_);
+  remove_abandoned_files(folder_of(path_), path_.filename().string() + std::string(kMark));
   open_temporary();
 }
 
@@ -65,8 +67,8 @@ void AtomicFile::fail(const char* action) const {
 void AtomicFile::open_temporary() {
   static std::atomic<unsigned> number{0};
   for (;;) {
-    temporary_ = folder_of(path_) /
-                 fmt::format("{}{}.{}", temporary_prefix(path_), getpid(), number.fetch_add(1));
+    temporary_ = folder_of(path_) / fmt::format(".{}{}{}.{}", path_.filename().string(), kMark,
+                                                getpid(), number.fetch_add(1));
     descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (descriptor_ < 0 && errno == EEXIST) continue;  // of a process elsewhere with our number
     if (descriptor_ < 0) fail("open");

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <span>
+#include <string_view>
 
 namespace reprise::runtime {
 
@@ -33,5 +34,9 @@ class AtomicFile {
   std::filesystem::path temporary_;
   int descriptor_ = -1;
 };
+
+// Removes what killed writers of files in `folder`, whose names start with `name_prefix`, left
+// there. Never fails: tidying up is no reason to.
+void remove_abandoned_files(const std::filesystem::path& folder, std::string_view name_prefix);
 
 }  // namespace reprise::runtime

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,10 +39,15 @@ struct Snapshot {
 };
 
 // Writes `folder`/snapshot-<steps>.safetensors and `folder`/weights.safetensors (the parameters and
-// states alone, for use elsewhere), each atomically, then removes snapshots beyond the newest two
-// and what earlier, killed processes left behind. Creates the folder. Returns the snapshot's path.
-// Error(kDevice) naming path and reason; older snapshots then stay as they were.
+// states alone, for use elsewhere), each atomically. Then removes all but the newest snapshot of
+// fewer steps, so that two stay, and what earlier, killed processes left behind. A folder is for
+// one run: snapshots of more steps are another run's and stay. Creates the folder. Returns the
+// snapshot's path. Error(kDevice) naming path and reason; older snapshots then stay as they were.
 std::filesystem::path save_snapshot(const std::filesystem::path& folder, const Snapshot& snapshot);
+
+// The snapshot of the most steps in `folder`; nothing when there is none, or no folder.
+[[nodiscard]] std::optional<std::filesystem::path> newest_snapshot(
+    const std::filesystem::path& folder);
 
 // `path` is a snapshot, or a folder: then the one with the most steps. Throws Error(kInput) naming
 // file, and tensor or field, for anything missing, damaged or of another format version.
