@@ -4,6 +4,7 @@
 // trace_order for the lifetimes, then the lowest free offset for each buffer in turn.
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -194,23 +195,20 @@ class TestLowering {
     }
   }
 
+  // Buffers come in the order in which they start.
   static std::vector<Bytes> first_fit(const Trace& trace) {
     std::vector<Bytes> offsets(trace.buffers.size(), 0);
+    std::map<Bytes, BufferId> live;  // by offset
     for (std::size_t i = 0; i < offsets.size(); ++i) {
       const Buffer& buffer = trace.buffers[BufferId(i)];
-      bool moved = buffer.bytes > 0;
-      while (moved) {
-        moved = false;
-        for (std::size_t j = 0; j < i; ++j) {
-          const Buffer& other = trace.buffers[BufferId(j)];
-          const bool meet = buffer.start < other.end && other.start < buffer.end;
-          const bool share =
-              offsets[i] < offsets[j] + other.bytes && offsets[j] < offsets[i] + buffer.bytes;
-          if (!meet || !share || other.bytes == 0) continue;
-          offsets[i] = offsets[j] + other.bytes;
-          moved = true;
-        }
+      if (buffer.bytes == 0) continue;
+      std::erase_if(
+          live, [&](const auto& item) { return trace.buffers[item.second].end <= buffer.start; });
+      for (const auto& [offset, other] : live) {
+        if (offsets[i] + buffer.bytes <= offset) break;
+        offsets[i] = offset + trace.buffers[other].bytes;
       }
+      live.emplace(offsets[i], BufferId(i));
     }
     return offsets;
   }
