@@ -8,7 +8,7 @@ namespace {
 
 // The analytic cost: the slower of arithmetic and memory, plus the start of a parallel loop. The
 // rates are those of a small two-core AVX-512 machine; a profile replaces them where it exists.
-constexpr double kFlopsPerNanosecond = 100.0;
+constexpr double kFlopsPerNanosecond = 300.0;
 constexpr double kBytesPerNanosecond = 15.0;
 constexpr double kStartNanoseconds = 2000.0;
 

@@ -37,6 +37,7 @@ MatmulPrimitive::MatmulPrimitive(const MatmulSizes& sizes)
 
 MatmulPrimitive::MatmulPrimitive(const dnnl::matmul::primitive_desc& pd, bool bias)
     : bias_(bias),
+      b_desc_(pd.weights_desc()),
       scratch_bytes_(static_cast<Bytes>(pd.scratchpad_desc().get_size())),
       primitive_(dnnl::matmul(pd), arguments(pd, bias)) {}
 
@@ -51,12 +52,12 @@ void MatmulPrimitive::execute(const Run& run, const void* a, const void* b, cons
   primitive_.execute(run);
 }
 
-Desc matrix(std::int64_t rows, std::int64_t columns, std::int64_t stride) {
-  return {{rows, columns}, dnnl::memory::data_type::f32, Dims{stride == 0 ? columns : stride, 1}};
+Desc matrix(std::int64_t rows, std::int64_t columns) {
+  return {{rows, columns}, dnnl::memory::data_type::f32, Dims{columns, 1}};
 }
 
-Desc transposed_matrix(std::int64_t rows, std::int64_t columns, std::int64_t stride) {
-  return {{columns, rows}, dnnl::memory::data_type::f32, Dims{1, stride == 0 ? columns : stride}};
+Desc transposed_matrix(std::int64_t rows, std::int64_t columns) {
+  return {{columns, rows}, dnnl::memory::data_type::f32, Dims{1, columns}};
 }
 
 }  // namespace reprise::kernels::cpu

@@ -20,6 +20,8 @@ class MatmulPrimitive {
   explicit MatmulPrimitive(const MatmulSizes& sizes);
 
   [[nodiscard]] Bytes scratch_bytes() const { return scratch_bytes_; }
+  // The layout of b, which the primitive chooses where `sizes.b` is any_layout().
+  [[nodiscard]] const Desc& b_desc() const { return b_desc_; }
   // `bias` is null without one; `scratch` has scratch_bytes() bytes.
   void execute(const Run& run, const void* a, const void* b, const void* bias, void* y,
                void* scratch);
@@ -28,14 +30,14 @@ class MatmulPrimitive {
   explicit MatmulPrimitive(const dnnl::matmul::primitive_desc& pd, bool bias);
 
   bool bias_;
+  Desc b_desc_;
   Bytes scratch_bytes_;
   Primitive primitive_;
 };
 
-// A matrix [rows, columns] whose rows start `stride` elements apart (0: densely packed).
-[[nodiscard]] Desc matrix(std::int64_t rows, std::int64_t columns, std::int64_t stride = 0);
+// A matrix [rows, columns], row by row.
+[[nodiscard]] Desc matrix(std::int64_t rows, std::int64_t columns);
 // The same bytes read as [columns, rows].
-[[nodiscard]] Desc transposed_matrix(std::int64_t rows, std::int64_t columns,
-                                     std::int64_t stride = 0);
+[[nodiscard]] Desc transposed_matrix(std::int64_t rows, std::int64_t columns);
 
 }  // namespace reprise::kernels::cpu

@@ -64,13 +64,14 @@ std::unique_ptr<Kernel> plan_batch_norm_grad(Booking& b) {
   b.flops(12.0 * static_cast<double>(graph::element_count(b.input(0).shape)));
   const Desc vector = row_major({b.input(2).shape[0]});
   const std::size_t at = b.workspace(static_cast<Bytes>(pd.scratchpad_desc().get_size()));
+  // oneDNN 2.6 wants the shift as an argument although no gradient depends on it; gamma stands in.
   return std::make_unique<PrimitiveKernel>(
       dnnl::batch_normalization_backward(pd),
       std::vector{reads(DNNL_ARG_SRC, 0, x), reads(DNNL_ARG_DIFF_DST, 1, x),
                   reads(DNNL_ARG_MEAN, 2, vector), reads(DNNL_ARG_VARIANCE, 3, vector),
-                  reads(DNNL_ARG_SCALE, 4, vector), writes(DNNL_ARG_DIFF_SRC, 0, x),
-                  writes(DNNL_ARG_DIFF_SCALE, 1, vector), writes(DNNL_ARG_DIFF_SHIFT, 2, vector),
-                  scratch(pd.scratchpad_desc(), at)});
+                  reads(DNNL_ARG_SCALE, 4, vector), reads(DNNL_ARG_SHIFT, 4, vector),
+                  writes(DNNL_ARG_DIFF_SRC, 0, x), writes(DNNL_ARG_DIFF_SCALE, 1, vector),
+                  writes(DNNL_ARG_DIFF_SHIFT, 2, vector), scratch(pd.scratchpad_desc(), at)});
 }
 
 // x gamma beta running_mean running_var => y

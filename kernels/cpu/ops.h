@@ -52,9 +52,10 @@ std::unique_ptr<Kernel> plan_reduce(Booking& b);
 // embedding.cc
 std::unique_ptr<Kernel> plan_embedding(Booking& b);
 std::unique_ptr<Kernel> plan_embedding_grad(Booking& b);
-// rnn.cc
+// lstm.cc
 std::unique_ptr<Kernel> plan_lstm(Booking& b);
 std::unique_ptr<Kernel> plan_lstm_grad(Booking& b);
+// gru.cc
 std::unique_ptr<Kernel> plan_gru(Booking& b);
 std::unique_ptr<Kernel> plan_gru_grad(Booking& b);
 // loss.cc

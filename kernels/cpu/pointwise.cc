@@ -142,6 +142,8 @@ std::unique_ptr<Kernel> plan_pointwise(Booking& b) {
     b.produce_plain(0);
   } else {
     b.require_common(0, b.inputs());
+    // sigmoid(0) is not 0: with padding, oneDNN has slow code only.
+    if (op == OpKind::kSigmoid && has_padding(b.layout(0).desc)) b.require_plain(0);
     b.produce_like(0, 0);
   }
   const std::int64_t count = stored_elements(b.layout(0));

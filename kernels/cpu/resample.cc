@@ -2,6 +2,7 @@
 // and give zeros.
 
 #include <algorithm>
+#include <array>
 
 #include "kernels/cpu/channel_sum.h"
 #include "kernels/cpu/ops.h"
@@ -32,15 +33,15 @@ std::unique_ptr<Kernel> plan_global_avg_pool(Booking& b) {
       [=](const Run& run) { image_sums(view, run.input<float>(0), factor, run.output<float>(0)); });
 }
 
-// dy[N,C] => dx[N,C,H,W]: blocked by 16 where the channels fill the blocks, as convolutions like it
+// dy[N,C] => dx[N,C,H,W]: blocked by 16 where there are that many channels, as convolutions like it
 std::unique_ptr<Kernel> plan_global_avg_pool_grad(Booking& b) {
   const graph::Shape& dx = b.output(0).shape;
   b.require_plain(0);
-  const std::int64_t lanes = dx[1] % 16 == 0 ? 16 : 1;
+  const std::int64_t lanes = dx[1] >= 16 ? 16 : 1;
   b.produce(0, channel_desc(dx, lanes));
   const std::int64_t channels = dx[1];
   const std::int64_t spatial = dx[2] * dx[3];
-  const std::int64_t blocks = channels / lanes;
+  const std::int64_t blocks = (channels + lanes - 1) / lanes;
   const std::int64_t count = dx[0] * blocks;
   const float factor = static_cast<float>(1.0 / static_cast<double>(spatial));
   return make_kernel([=](const Run& run) {
@@ -48,11 +49,20 @@ std::unique_ptr<Kernel> plan_global_avg_pool_grad(Booking& b) {
     float* out = run.output<float>(0);
     parallel_ranges(count, count * spatial * lanes, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
-        const float* from = dy + i * lanes;
+        const std::int64_t first = i % blocks * lanes;  // channel
+        const std::int64_t real = std::min(lanes, channels - first);
+        std::array<float, 16> values{};  // zeros in the padding
+        for (std::int64_t lane = 0; lane < real; ++lane) {
+          values[static_cast<std::size_t>(lane)] =
+              factor * dy[i / blocks * channels + first + lane];
+        }
         float* to = out + i * spatial * lanes;
-        for (std::int64_t s = 0; s < spatial; ++s) {
-          for (std::int64_t lane = 0; lane < lanes; ++lane)
-            to[s * lanes + lane] = factor * from[lane];
+        if (lanes == 1) {
+          std::fill_n(to, spatial, values[0]);
+        } else {
+          for (std::int64_t s = 0; s < spatial; ++s) {
+            std::copy_n(values.data(), 16, to + s * 16);
+          }
         }
       }
     });
