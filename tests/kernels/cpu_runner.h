@@ -74,6 +74,24 @@ class CpuRunner {
     program_->run(id, {call.inputs, call.outputs, call.workspace.get()}, context);
   }
 
+  // The outputs of one more run of a node, in new buffers.
+  [[nodiscard]] std::vector<std::vector<std::byte>> fresh_outputs(
+      NodeId id, const graph::StepContext& context) {
+    const graph::Node& node = prepared().graph.nodes[id];
+    Prepared call = addresses(id);
+    std::vector<std::shared_ptr<std::byte>> fresh;
+    for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+      fresh.push_back(allocate(prepared().value_bytes[node.outputs[o]]));
+      call.outputs[o] = fresh[o].get();
+    }
+    run(id, call, context);
+    std::vector<std::vector<std::byte>> bytes;
+    for (std::size_t o = 0; o < fresh.size(); ++o) {
+      bytes.emplace_back(fresh[o].get(), fresh[o].get() + prepared().value_bytes[node.outputs[o]]);
+    }
+    return bytes;
+  }
+
  private:
   static std::shared_ptr<std::byte> allocate(base::Bytes bytes) {
     const auto size = static_cast<std::size_t>(base::align_up(bytes + 1, graph::kArenaAlignment));
