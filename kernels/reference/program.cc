@@ -1,0 +1,117 @@
+// The reference backend: every op by plain loops in double precision, every value a row-major
+// array.
+
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+#include "kernels/backend.h"
+#include "kernels/reference/op.h"
+
+namespace reprise::kernels {
+namespace {
+
+using base::Bytes;
+using graph::DType;
+
+Bytes stored_element_bytes(DType dtype) {
+  return dtype == DType::kF32 ? static_cast<Bytes>(sizeof(double)) : graph::dtype_bytes(dtype);
+}
+
+// Nominal rates of plain loops; the reference backend is for truth, not for speed.
+constexpr double kNanosecondsPerByte = 1.0;
+
+class ReferenceProgram final : public Program {
+ public:
+  explicit ReferenceProgram(const graph::Graph& graph) {
+    prepared_.graph = graph;
+    prepared_.backend = "reference";
+    prepared_.cost_source = "analytic";
+    for (const graph::Value& value : graph.values) {
+      prepared_.value_bytes.push_back(base::checked_mul(
+          graph::element_count(value.shape), stored_element_bytes(value.dtype), value.name));
+      prepared_.value_layouts.push_back("plain");
+    }
+    for (const graph::Node& node : graph.nodes) prepared_.nodes.push_back(book(node));
+  }
+
+  [[nodiscard]] const graph::PreparedGraph& prepared() const override { return prepared_; }
+
+  void run(NodeId id, const Call& call, const graph::StepContext& context) override {
+    const graph::Node& node = prepared_.graph.nodes[id];
+    reference::find_kernel(node.op)(reference::Op(prepared_.graph, node, call, context));
+  }
+
+  void import_value(ValueId id, std::span<const std::byte> plain, std::byte* stored) override {
+    check_size(id, plain.size());
+    if (prepared_.graph.values[id].dtype != DType::kF32) {
+      std::memcpy(stored, plain.data(), plain.size());
+      return;
+    }
+    auto* doubles = reinterpret_cast<double*>(stored);
+    for (std::size_t i = 0; i < plain.size() / sizeof(float); ++i) {
+      float value = 0;
+      std::memcpy(&value, plain.data() + i * sizeof(float), sizeof(float));
+      doubles[i] = static_cast<double>(value);
+    }
+  }
+
+  void export_value(ValueId id, const std::byte* stored, std::span<std::byte> plain) override {
+    check_size(id, plain.size());
+    if (prepared_.graph.values[id].dtype != DType::kF32) {
+      std::memcpy(plain.data(), stored, plain.size());
+      return;
+    }
+    const auto* doubles = reinterpret_cast<const double*>(stored);
+    for (std::size_t i = 0; i < plain.size() / sizeof(float); ++i) {
+      const auto value = static_cast<float>(doubles[i]);
+      std::memcpy(plain.data() + i * sizeof(float), &value, sizeof(float));
+    }
+  }
+
+ private:
+  [[nodiscard]] graph::PreparedNode book(const graph::Node& node) const {
+    graph::PreparedNode booked;
+    for (ValueId value : node.inputs)
+      booked.bytes_moved += static_cast<double>(prepared_.value_bytes[value]);
+    for (ValueId value : node.outputs)
+      booked.bytes_moved += static_cast<double>(prepared_.value_bytes[value]);
+    if (node.op != graph::OpKind::kReshape) {
+      booked.cost_ns = static_cast<std::int64_t>(booked.bytes_moved * kNanosecondsPerByte);
+    }
+    booked.inplace = graph::inplace_pairs(node);
+    return booked;
+  }
+
+  void check_size(ValueId id, std::size_t bytes) const {
+    const graph::Value& value = prepared_.graph.values[id];
+    const Bytes expected = graph::element_count(value.shape) * graph::dtype_bytes(value.dtype);
+    if (static_cast<Bytes>(bytes) != expected) {
+      throw base::input_error("value '{}' has {} bytes in plain form, got {}", value.name, expected,
+                              bytes);
+    }
+  }
+
+  graph::PreparedGraph prepared_;
+};
+
+class ReferenceBackend final : public Backend {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "reference"; }
+  [[nodiscard]] std::string description() const override {
+    return "plain loops in double precision, 1 thread";
+  }
+  [[nodiscard]] std::unique_ptr<Program> prepare(const graph::Graph& graph,
+                                                 const Program* /*like*/) const override {
+    return std::make_unique<ReferenceProgram>(
+        graph);  // there is one layout, so `like` has nothing to add
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_reference_backend() {
+  return std::make_unique<ReferenceBackend>();
+}
+
+}  // namespace reprise::kernels

@@ -1,0 +1,74 @@
+#include <algorithm>
+#include <array>
+
+#include "kernels/reference/op.h"
+
+namespace reprise::kernels::reference {
+
+void Op::start_sum(std::size_t i) const {
+  // A running sum is handed over in place: the output already holds it.
+  if (!accumulates()) std::fill_n(out(i), out_count(i), 0.0);
+}
+
+Kernel find_kernel(graph::OpKind kind) {
+  // In the order of graph::OpKind.
+  static constexpr std::array<Kernel, graph::kOpKindCount> kTable{conv2d,
+                                                                  conv2d_grad_input,
+                                                                  conv2d_grad_weight,
+                                                                  matmul,
+                                                                  bias_grad,
+                                                                  batch_norm,
+                                                                  batch_norm_grad,
+                                                                  batch_norm_inference,
+                                                                  batch_norm_update,
+                                                                  layer_norm,
+                                                                  layer_norm_grad,
+                                                                  relu,
+                                                                  relu_grad,
+                                                                  sigmoid,
+                                                                  sigmoid_grad,
+                                                                  tanh,
+                                                                  tanh_grad,
+                                                                  gelu,
+                                                                  gelu_grad,
+                                                                  add,
+                                                                  mul,
+                                                                  scale,
+                                                                  dropout,
+                                                                  dropout,
+                                                                  positive,
+                                                                  max_pool,
+                                                                  max_pool_grad,
+                                                                  avg_pool,
+                                                                  avg_pool_grad,
+                                                                  global_avg_pool,
+                                                                  global_avg_pool_grad,
+                                                                  upsample,
+                                                                  upsample_grad,
+                                                                  copy,
+                                                                  concat,
+                                                                  slice,
+                                                                  slice_grad,
+                                                                  broadcast,
+                                                                  reduce_sum,
+                                                                  reduce_mean,
+                                                                  fill,
+                                                                  embedding,
+                                                                  embedding_grad,
+                                                                  lstm,
+                                                                  lstm_grad,
+                                                                  gru,
+                                                                  gru_grad,
+                                                                  softmax_cross_entropy,
+                                                                  softmax_cross_entropy_grad,
+                                                                  mean_squared_error,
+                                                                  mean_squared_error_grad,
+                                                                  correct_count,
+                                                                  sgd,
+                                                                  adam,
+                                                                  assign,
+                                                                  copy};
+  return kTable[static_cast<std::size_t>(kind)];
+}
+
+}  // namespace reprise::kernels::reference
