@@ -52,11 +52,13 @@ std::string svg_number(double value) {
 }
 
 std::string group_digits(double value) {
-  std::string digits = fmt::format("{:.0f}", value);
-  for (auto at = std::ssize(digits) - 3; at > 0; at -= 3) {
-    digits.insert(static_cast<std::size_t>(at), ",");
+  const std::string digits = fmt::format("{:.0f}", value);
+  std::string grouped;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) grouped += ',';
+    grouped += digits[i];
   }
-  return digits;
+  return grouped;
 }
 
 void SvgWriter::text(double x, double y, std::string_view words, const TextStyle& style) {

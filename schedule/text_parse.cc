@@ -1,14 +1,14 @@
 // The reading half of the text form; docs/schedule_format.md describes it. Tables grow by the line,
 // never by a number that the text claims, so that memory stays within a small multiple of the text.
 
-#include <charconv>
+#include <cmath>
 #include <limits>
 #include <string_view>
 #include <unordered_map>
 
 #include "base/error.h"
 #include "graph/text.h"
-#include "schedule/line_reader.h"
+#include "graph/text_line.h"
 #include "schedule/text.h"
 
 namespace reprise::schedule {
@@ -18,9 +18,78 @@ constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
 // Sizes and offsets stay so far below 2^63 that the sum of two cannot wrap.
 constexpr Bytes kLargestSize = Bytes{1} << 61;
 
+// The lines of a text. Empty lines and comments are skipped; the last line must have its newline,
+// so that no text that was cut short passes.
+class Lines {
+ public:
+  explicit Lines(std::string_view text) : rest_(text) {}
+
+  graph::TextLine next(std::string_view expected) {
+    for (;;) {
+      const std::string_view text = take_line(expected);
+      graph::TextLine line(text, number_);
+      if (!line.done() && !line.take("#")) return line;
+    }
+  }
+
+  // All lines up to the first that is `last`, with it.
+  std::string_view block(std::string_view last) {
+    const std::string_view start = rest_;
+    while (take_line(last) != last) continue;
+    return start.substr(0, start.size() - rest_.size());
+  }
+
+  [[nodiscard]] std::size_t number() const { return number_; }
+
+  void expect_no_more() {
+    while (!rest_.empty()) {
+      const std::string_view text = take_line("the end of the text");
+      graph::TextLine line(text, number_);
+      if (!line.done() && !line.take("#")) throw line.fail("nothing after 'end'");
+    }
+  }
+
+ private:
+  std::string_view take_line(std::string_view expected) {
+    ++number_;
+    const std::size_t newline = rest_.find('\n');
+    if (newline == std::string_view::npos) {
+      throw graph::TextLine(rest_, number_)
+          .fail(fmt::format("{} and a newline, but the text was cut", expected));
+    }
+    const std::string_view line = rest_.substr(0, newline);
+    rest_.remove_prefix(newline + 1);
+    return line;
+  }
+
+  std::string_view rest_;
+  std::size_t number_ = 0;
+};
+
+using Line = graph::TextLine;
+
+std::int64_t integer_in(Line& line, std::string_view what, std::int64_t low, std::int64_t high) {
+  Line before = line;
+  const std::int64_t value = line.integer(what);
+  if (value < low || value > high)
+    throw before.fail(fmt::format("{} in [{}, {}]", what, low, high));
+  return value;
+}
+
+Bytes size(Line& line, std::string_view what) {
+  return integer_in(line, what, 0, kLargestSize);
+}
+
+double finite_number(Line& line, std::string_view what) {
+  Line before = line;
+  const double value = line.number(what);
+  if (!std::isfinite(value)) throw before.fail(fmt::format("{}, finite", what));
+  return value;
+}
+
 class Parser {
  public:
-  Parser(std::string_view text, std::string_view source) : lines_(text, source), source_(source) {}
+  explicit Parser(std::string_view text) : lines_(text) {}
 
   PlannedStep parse() {
     parse_header();
@@ -29,10 +98,7 @@ class Parser {
     parse_nodes();
     parse_slots();
     parse_instructions();
-    if (!lines_.at_end()) {
-      lines_.next_line("nothing after the line 'end'");
-      throw lines_.failure(lines_.peek(), "nothing after the line 'end'");
-    }
+    lines_.expect_no_more();
     return std::move(step_);
   }
 
@@ -41,57 +107,45 @@ class Parser {
 
   // A line that is this one word: the title of a section.
   void title(std::string_view word) {
-    lines_.next_line(fmt::format("'{}'", word));
-    lines_.keyword(word);
-    lines_.end_line();
+    Line line = lines_.next(word);
+    line.expect(word);
+    line.expect_end();
   }
 
   // A line of a keyword and its text.
   std::string text_line(std::string_view word) {
-    lines_.next_line(fmt::format("'{}'", word));
-    lines_.keyword(word);
-    std::string text = lines_.quoted(fmt::format("the {}", word));
-    lines_.end_line();
+    Line line = lines_.next(word);
+    line.expect(word);
+    std::string text = line.quoted("text in quotes");
+    line.expect_end();
     return text;
   }
 
-  std::int64_t number_line(std::string_view word, std::int64_t low, std::int64_t high) {
-    lines_.next_line(fmt::format("'{}'", word));
-    lines_.keyword(word);
-    const std::int64_t number = lines_.integer("a number of bytes", low, high);
-    lines_.end_line();
+  std::int64_t number_line(std::string_view word, std::int64_t high) {
+    Line line = lines_.next(word);
+    line.expect(word);
+    const std::int64_t number = integer_in(line, "an integer", 0, high);
+    line.expect_end();
     return number;
   }
 
-  Bytes size(std::string_view what) { return lines_.integer(what, 0, kLargestSize); }
-
   void parse_header() {
-    lines_.next_line("'reprise-plan 1'");
-    lines_.keyword("reprise-plan");
-    if (const auto version = lines_.integer("a version", 0, kLargest); version != 1) {
-      throw lines_.failure(std::to_string(version), "version 1; another Reprise wrote this plan");
+    if (const auto version = number_line("reprise-plan", kLargest); version != 1) {
+      throw base::input_error("line {}: version {} is unknown; this program reads 1",
+                              lines_.number(), version);
     }
-    lines_.end_line();
     step_.planner = text_line("planner");
-    step_.budget_bytes = number_line("budget", 0, kLargest);
-    step_.schedule.arena_bytes = number_line("arena", 0, kLargestSize);
+    step_.budget_bytes = number_line("budget", kLargest);
+    step_.schedule.arena_bytes = number_line("arena", kLargestSize);
     step_.prepared.backend = text_line("backend");
     step_.prepared.cost_source = text_line("costs");
   }
 
+  // The graph's own text form, up to its 'end'. Empty lines in front make its parser count lines as
+  // this one does.
   void parse_graph_block() {
-    title("graph");
-    const std::int64_t lines_before = lines_.line_number();
-    const std::string_view block = lines_.take_block("end graph");
-    // Empty lines in front, so that the graph's parser counts lines as this file does.
-    const std::string text =
-        std::string(static_cast<std::size_t>(lines_before), '\n') + std::string(block);
-    try {
-      graph() = graph::parse_graph(text);
-    } catch (const base::Error& error) {
-      if (error.kind() != base::ErrorKind::kInput) throw;
-      throw base::input_error("{}: graph: {}", source_, error.what());
-    }
+    const std::string before(lines_.number(), '\n');
+    graph() = graph::parse_graph(before + std::string(lines_.block("end")));
     for (std::size_t i = 0; i < graph().values.size(); ++i) {
       value_names_.emplace(graph().values[ValueId(i)].name, ValueId(i));
     }
@@ -101,147 +155,131 @@ class Parser {
   }
 
   // One line for each item of a table of the graph, in its order.
-  void named_line(std::string_view keyword, std::string_view name) {
-    const std::string expected = fmt::format("'{} {}'", keyword, name);
-    lines_.next_line(expected);
-    lines_.keyword(keyword);
-    if (const std::string_view found = lines_.word(expected); found != name) {
-      throw lines_.failure(found, fmt::format("{}: the graph's order", expected));
-    }
+  Line named_line(std::string_view keyword, std::string_view name) {
+    const std::string expected = fmt::format("{} {}", keyword, name);
+    Line line = lines_.next(expected);
+    Line before = line;
+    line.expect(keyword);
+    if (line.name("a name") != name) throw before.fail(expected + ", as in the graph's order");
+    return line;
   }
 
   void parse_values() {
     title("values");
     for (const graph::Value& value : graph().values) {
-      named_line("value", value.name);
-      lines_.keyword("bytes");
-      step_.prepared.value_bytes.push_back(size("a number of bytes"));
-      lines_.keyword("layout");
-      step_.prepared.value_layouts.push_back(lines_.quoted("a layout"));
-      lines_.end_line();
+      Line line = named_line("value", value.name);
+      line.expect("bytes");
+      step_.prepared.value_bytes.push_back(size(line, "a number of bytes"));
+      line.expect("layout");
+      step_.prepared.value_layouts.push_back(line.quoted("a layout in quotes"));
+      line.expect_end();
     }
   }
 
   void parse_nodes() {
     title("nodes");
     for (const graph::Node& node : graph().nodes) {
-      named_line("node", node.name);
+      Line line = named_line("node", node.name);
       graph::PreparedNode facts;
-      lines_.keyword("cost");
-      facts.cost_ns = lines_.integer("nanoseconds", 0, kLargest);
-      lines_.keyword("flops");
-      facts.flops = lines_.number("operations");
-      lines_.keyword("moved");
-      facts.bytes_moved = lines_.number("bytes");
-      if (lines_.peek() == "workspace") {
-        lines_.keyword("workspace");
-        facts.workspace_bytes = size("a number of bytes");
+      line.expect("cost");
+      facts.cost_ns = integer_in(line, "nanoseconds", 0, kLargest);
+      line.expect("flops");
+      facts.flops = finite_number(line, "a number of operations");
+      line.expect("moved");
+      facts.bytes_moved = finite_number(line, "a number of bytes");
+      if (line.take("workspace")) facts.workspace_bytes = size(line, "a number of bytes");
+      if (line.take("inplace")) {
+        do {
+          facts.inplace.push_back(parse_pair(line, node));
+        } while (!line.done());
       }
-      if (!lines_.line_done()) parse_pairs(node, facts);
+      line.expect_end();
       step_.prepared.nodes.push_back(std::move(facts));
     }
   }
 
-  void parse_pairs(const graph::Node& node, graph::PreparedNode& facts) {
-    lines_.keyword("inplace");
-    do {
-      facts.inplace.push_back(parse_pair(node, lines_.word("an in-place pair")));
-    } while (!lines_.line_done());
-  }
-
   // "0>1" or "0>1!": input > output, forced.
-  graph::InplacePair parse_pair(const graph::Node& node, std::string_view text) {
+  static graph::InplacePair parse_pair(Line& line, const graph::Node& node) {
     graph::InplacePair pair;
-    const char* const end = text.data() + text.size();
-    const auto input = std::from_chars(text.data(), end, pair.input);
-    const bool arrow = input.ec == std::errc() && input.ptr != end && *input.ptr == '>';
-    const auto output = std::from_chars(arrow ? input.ptr + 1 : end, end, pair.output);
-    pair.forced = output.ptr != end && *output.ptr == '!';
-    const bool whole = output.ec == std::errc() && output.ptr + (pair.forced ? 1 : 0) == end;
-    if (!whole || pair.input < 0 || pair.input >= std::ssize(node.inputs) || pair.output < 0 ||
-        pair.output >= std::ssize(node.outputs)) {
-      throw lines_.failure(
-          text, fmt::format("an in-place pair like 0>0 or 0>0! of the node's {} inputs and {} "
-                            "outputs",
-                            node.inputs.size(), node.outputs.size()));
-    }
+    pair.input = static_cast<std::int32_t>(
+        integer_in(line, "an input of the node", 0, std::ssize(node.inputs) - 1));
+    line.expect(">");
+    pair.output = static_cast<std::int32_t>(
+        integer_in(line, "an output of the node", 0, std::ssize(node.outputs) - 1));
+    pair.forced = line.take("!");
     return pair;
   }
 
   template <class Id>
-  Id named(const std::unordered_map<std::string_view, Id>& names, std::string_view what) {
-    const std::string_view name = lines_.word(what);
-    const auto found = names.find(name);
-    if (found == names.end()) throw lines_.failure(name, what);
+  static Id named(Line& line, const std::unordered_map<std::string_view, Id>& names,
+                  std::string_view what) {
+    Line before = line;
+    const auto found = names.find(line.name(what));
+    if (found == names.end()) throw before.fail(what);
     return found->second;
   }
 
   void parse_slots() {
     title("slots");
-    auto& slots = step_.schedule.slots;
     for (;;) {
-      lines_.next_line("'slot' or 'instructions'");
-      if (lines_.peek() == "instructions") return;
-      lines_.keyword("slot");
-      const auto next = static_cast<std::int64_t>(slots.size());
-      (void)lines_.integer("the slot's number, counting from 0,", next, next);
+      Line line = lines_.next("slot or instructions");
+      if (line.take("instructions")) return line.expect_end();
+      line.expect("slot");
+      const std::int64_t next = std::ssize(step_.schedule.slots);
+      (void)integer_in(line, "the slot's number, counted from 0,", next, next);
       Slot slot;
-      slot.value = named(value_names_, "the name of a value of the graph");
-      lines_.keyword("offset");
-      slot.offset = size("an offset");
-      lines_.keyword("bytes");
-      slot.bytes = size("a number of bytes");
-      lines_.end_line();
-      slots.push_back(slot);
+      slot.value = named(line, value_names_, "the name of a value of the graph");
+      line.expect("offset");
+      slot.offset = size(line, "an offset");
+      line.expect("bytes");
+      slot.bytes = size(line, "a number of bytes");
+      line.expect_end();
+      step_.schedule.slots.push_back(slot);
     }
   }
 
-  // Slot numbers up to the end of the line or to `stop`.
-  std::vector<SlotId> slot_list(std::string_view stop) {
-    const auto count = static_cast<std::int64_t>(step_.schedule.slots.size());
-    std::vector<SlotId> list;
-    while (!lines_.line_done() && lines_.peek() != stop) {
-      list.emplace_back(static_cast<std::size_t>(lines_.integer("a slot", 0, count - 1)));
+  // Slot numbers up to the end of the line or to the word `stop`, which is taken. Returns whether
+  // that came.
+  bool slot_list(Line& line, std::string_view stop, std::vector<SlotId>& list) {
+    while (!line.done()) {
+      if (!stop.empty() && line.take(stop)) return true;
+      list.emplace_back(static_cast<std::size_t>(
+          integer_in(line, "a slot", 0, std::ssize(step_.schedule.slots) - 1)));
     }
-    return list;
+    return false;
   }
 
-  // The title has been read as the end of the slots.
+  // The title has been taken as the end of the slots.
   void parse_instructions() {
-    lines_.keyword("instructions");
-    lines_.end_line();
-    lines_.next_line("'entry'");
-    lines_.keyword("entry");
-    step_.schedule.entry = slot_list("");
+    Line entry = lines_.next("entry");
+    entry.expect("entry");
+    slot_list(entry, "", step_.schedule.entry);
     for (;;) {
-      lines_.next_line("'run' or 'exit'");
-      if (lines_.peek() == "exit") break;
-      parse_run();
+      Line line = lines_.next("run or exit");
+      if (line.take("exit")) {
+        slot_list(line, "", step_.schedule.exit);
+        break;
+      }
+      parse_run(line);
     }
-    lines_.keyword("exit");
-    step_.schedule.exit = slot_list("");
     title("end");
   }
 
-  void parse_run() {
-    lines_.keyword("run");
+  void parse_run(Line& line) {
+    line.expect("run");
     Instruction at;
-    at.node = named(node_names_, "the name of a node of the graph");
-    lines_.keyword("reads");
-    at.reads = slot_list("writes");
-    lines_.keyword("writes");
-    at.writes = slot_list("workspace");
-    if (!lines_.line_done()) {
-      lines_.keyword("workspace");
-      at.workspace_offset = size("an offset");
-      at.workspace_bytes = size("a number of bytes");
-      lines_.end_line();
+    at.node = named(line, node_names_, "the name of a node of the graph");
+    line.expect("reads");
+    if (!slot_list(line, "writes", at.reads)) throw line.fail("writes");
+    if (slot_list(line, "workspace", at.writes)) {
+      at.workspace_offset = size(line, "an offset");
+      at.workspace_bytes = size(line, "a number of bytes");
     }
+    line.expect_end();
     step_.schedule.instructions.push_back(std::move(at));
   }
 
-  LineReader lines_;
-  std::string_view source_;
+  Lines lines_;
   PlannedStep step_;
   std::unordered_map<std::string_view, ValueId> value_names_;  // views into step_
   std::unordered_map<std::string_view, NodeId> node_names_;
@@ -250,7 +288,12 @@ class Parser {
 }  // namespace
 
 PlannedStep parse_planned_step(std::string_view text, std::string_view source) {
-  return Parser(text, source).parse();
+  try {
+    return Parser(text).parse();
+  } catch (const base::Error& error) {
+    if (error.kind() != base::ErrorKind::kInput) throw;
+    throw base::input_error("{}: {}", source, error.what());
+  }
 }
 
 }  // namespace reprise::schedule

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "graph/text.h"
-#include "schedule/line_reader.h"
+#include "graph/text_line.h"
 #include "schedule/text.h"
 
 namespace reprise::schedule {
@@ -19,15 +19,12 @@ class Printer {
 
   std::string print() {
     line("reprise-plan 1");
-    line("planner {}", quote(step_.planner));
+    line("planner {}", graph::quote(step_.planner));
     line("budget {}", step_.budget_bytes);
     line("arena {}", step_.schedule.arena_bytes);
-    line("backend {}", quote(prepared_.backend));
-    line("costs {}", quote(prepared_.cost_source));
-    line("graph");
+    line("backend {}", graph::quote(prepared_.backend));
+    line("costs {}", graph::quote(prepared_.cost_source));
     text_ += graph::print_graph(graph_);
-    if (text_.back() != '\n') text_ += '\n';
-    line("end graph");
     print_values();
     print_nodes();
     print_slots();
@@ -52,7 +49,7 @@ class Printer {
     for (std::size_t i = 0; i < graph_.values.size(); ++i) {
       const ValueId value(i);
       line("value {} bytes {} layout {}", graph_.values[value].name, prepared_.value_bytes[value],
-           quote(prepared_.value_layouts[value]));
+           graph::quote(prepared_.value_layouts[value]));
     }
   }
 

@@ -8,7 +8,8 @@
 namespace reprise::schedule {
 namespace {
 
-using Wide = __int128;  // sums of sizes that nobody has checked yet
+// Sums of sizes that nobody has checked yet.
+__extension__ using Wide = __int128;
 
 Bytes narrow(Wide bytes) {
   constexpr Wide kLargest = std::numeric_limits<Bytes>::max();
