@@ -57,14 +57,17 @@ std::vector<InferredValue> infer_checked(const Graph& graph, const Node& node) {
 }
 
 void check_shape(std::string_view value, const Shape& shape, DType dtype) {
+  Bytes bytes = dtype_bytes(dtype);
   for (Dim dim : shape) {
     if (dim < 1) {
       throw base::input_error("value '{}': every axis must be at least 1, its shape is {}", value,
                               shape_text(shape));
     }
+    if (__builtin_mul_overflow(bytes, dim, &bytes)) {
+      throw base::input_error("value '{}': the bytes of {} {} go beyond 2^63", value,
+                              dtype_name(dtype), shape_text(shape));
+    }
   }
-  (void)base::checked_mul(element_count(shape), dtype_bytes(dtype),
-                          fmt::format("bytes of value '{}'", value));
 }
 
 Role output_role(OpKind op, Phase phase) {
