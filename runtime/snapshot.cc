@@ -81,8 +81,8 @@ void remove_older_snapshots(const fs::path& folder, std::uint64_t steps) {
 
 TensorFile file_of(const Snapshot& snapshot, bool weights_only) {
   TensorFile file;
-  file.metadata["reprise.format"] = kFormat;
-  file.metadata["reprise.kind"] = weights_only ? "weights" : "snapshot";
+  file.metadata.emplace("reprise.format", kFormat);
+  file.metadata.emplace("reprise.kind", weights_only ? "weights" : "snapshot");
   visit_position(snapshot.position, [&](const char* name, std::uint64_t value) {
     file.metadata[name] = std::to_string(value);
   });
