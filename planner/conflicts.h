@@ -50,6 +50,8 @@ class Conflicts {
     return std::span(others_).subspan(first_[item], first_[item + 1] - first_[item]);
   }
 
+  [[nodiscard]] std::int64_t pairs() const { return static_cast<std::int64_t>(others_.size() / 2); }
+
  private:
   std::vector<std::size_t> first_;
   std::vector<std::int32_t> others_;

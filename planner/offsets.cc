@@ -16,8 +16,10 @@ namespace {
 constexpr std::int64_t kPairLimit = 4'000'000;
 // Above this many items an exact search gets nowhere within its nodes.
 constexpr std::size_t kSearchItems = 2'000;
-// Rounds of place_with_feedback, of which one costs about as much as this many search nodes.
-constexpr std::int64_t kNodesPerRound = 400;
+// search_nodes is meant for problems of this many items; of larger ones fewer nodes are visited, so
+// that the effort stays the same.
+constexpr std::int64_t kNodeItems = 128;
+constexpr std::int64_t kMostRounds = 50;  // of place_with_feedback
 
 void check(const std::vector<schedule::Buffer>& buffers, const PackingOptions& options) {
   if (options.alignment < 1 || (options.alignment & (options.alignment - 1)) != 0) {
@@ -68,7 +70,9 @@ class Packer {
     for (const auto& order : orders_) {
       if (!done()) offer(place_in_order(problem_, *conflicts, order));
     }
-    const std::int64_t rounds = std::min<std::int64_t>(options_.search_nodes / kNodesPerRound, 50);
+    // A round looks at each pair twice and sorts: about as much as a node does eight times over.
+    const std::int64_t rounds =
+        std::min(kMostRounds, effort() / 8 / std::max<std::int64_t>(conflicts->pairs(), 1));
     if (!done() && rounds > 0) {
       offer(place_with_feedback(problem_, *conflicts, orders_[0], static_cast<int>(rounds)));
     }
@@ -79,6 +83,8 @@ class Packer {
  private:
   bool done() const { return best_.arena == problem_.lower_bound; }
 
+  std::int64_t effort() const { return options_.search_nodes * kNodeItems; }
+
   void offer(Placement placement) {
     if (placement.arena < best_.arena) best_ = std::move(placement);
   }
@@ -87,7 +93,8 @@ class Packer {
   // over the orders; then the same half way up to what is known.
   void search(const Conflicts& conflicts) {
     Bytes impossible = problem_.lower_bound - problem_.step;
-    std::int64_t nodes = options_.search_nodes;
+    std::int64_t nodes = std::min(options_.search_nodes,
+                                  effort() / static_cast<std::int64_t>(problem_.items.size()));
     while (!done() && nodes > 0) {
       const Bytes low = impossible + problem_.step;
       const Bytes high = best_.arena - problem_.step;
