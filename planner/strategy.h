@@ -44,12 +44,19 @@ struct Infeasible {
 
 using Outcome = std::variant<Plan, Infeasible>;
 
+// What was worked out for one problem already, so that several questions about it (a plan, the
+// floor, what keep_all takes) cost one search. Give the same one to every Request of a problem and
+// none to those of another.
+class PlanCache;
+[[nodiscard]] std::shared_ptr<PlanCache> make_plan_cache();
+
 struct Request {
   const Problem* problem = nullptr;
   Bytes budget = 0;  // bytes of the arena
   std::uint64_t seed = 0;
   int segments = 0;  // `segments` only: how many; 0 lets it choose
   PackingOptions packing{};
+  std::shared_ptr<PlanCache> cache{};  // optional
 };
 
 class Strategy {
@@ -57,6 +64,8 @@ class Strategy {
   virtual ~Strategy() = default;
   [[nodiscard]] virtual std::string_view name() const = 0;
   [[nodiscard]] virtual std::string_view summary() const = 0;  // one line for --help
+  // The cheapest plan it knows that fits; more budget never costs more. Throws Error(kInput) for a
+  // budget that is not positive and for a problem that validate() refuses.
   [[nodiscard]] virtual Outcome plan(const Request& request) const = 0;
   // The smallest budget for which plan() returns a plan. Plans at it, to the byte.
   [[nodiscard]] virtual Bytes floor(const Request& request) const = 0;
@@ -66,6 +75,9 @@ class Strategy {
 // names.
 [[nodiscard]] const Strategy& find_strategy(std::string_view name);
 [[nodiscard]] std::vector<const Strategy*> all_strategies();
+
+// A proven lower bound on the cost of any order, whatever the budget: the ops that must run.
+[[nodiscard]] std::int64_t cost_lower_bound(const Problem& problem);
 
 // trace_order + profile + pack, as a Plan. The order must be an execution of the problem (CHECKed).
 [[nodiscard]] Plan evaluate(const Problem& problem, Order order, std::string strategy,

@@ -1,0 +1,27 @@
+#include "planner/candidates.h"
+#include "planner/strategies.h"
+
+namespace reprise::planner {
+namespace {
+
+class Auto final : public FrontierStrategy {
+ public:
+  std::string_view name() const override { return "auto"; }
+  std::string_view summary() const override { return "the cheapest of all known plans that fits"; }
+
+ private:
+  void solve(const Request& request, Frontier& frontier) const override {
+    frontier.offer(program_order(*request.problem), "keep_all");
+    const Structure structure(*request.problem);
+    offer_all(structure, frontier);
+  }
+};
+
+}  // namespace
+
+const Strategy& auto_strategy() {
+  static const Auto strategy;
+  return strategy;
+}
+
+}  // namespace reprise::planner

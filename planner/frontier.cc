@@ -1,0 +1,126 @@
+#include "planner/frontier.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace reprise::planner {
+namespace {
+
+// Effort of the packing that decides whether an order is worth keeping.
+constexpr std::int64_t kScreeningNodes = 1'000;
+
+schedule::Trace trace_valid(const Problem& problem, const Order& order) {
+  schedule::TraceResult result = schedule::trace_order(problem, order);
+  REPRISE_CHECK(!result.fault, "planned an order that is no execution: {}",
+                result.fault ? result.fault->message : "");
+  return std::move(result.trace);
+}
+
+Plan describe(const Problem& problem, Order order, std::string strategy,
+              const schedule::Trace& trace) {
+  Plan plan;
+  plan.strategy = std::move(strategy);
+  plan.cost = trace.cost;
+  plan.live_peak = schedule::profile_memory(trace).peak;
+  std::vector<bool> ran(problem.ops.size(), false);
+  for (schedule::OpId op : order) {
+    if (ran[op.index()]) ++plan.recomputed;
+    ran[op.index()] = true;
+  }
+  plan.order = std::move(order);
+  return plan;
+}
+
+void pack_into(Plan& plan, const schedule::Trace& trace, const PackingOptions& options) {
+  plan.packing = pack(trace.buffers.items(), options);
+  plan.arena = plan.packing.arena;
+}
+
+}  // namespace
+
+Plan evaluate(const Problem& problem, Order order, std::string strategy,
+              const PackingOptions& packing) {
+  const schedule::Trace trace = trace_valid(problem, order);
+  Plan plan = describe(problem, std::move(order), std::move(strategy), trace);
+  pack_into(plan, trace, packing);
+  return plan;
+}
+
+bool Frontier::covers(Bytes arena, std::int64_t cost) const {
+  const Plan* plan = cheapest_within(arena);
+  return plan != nullptr && plan->cost <= cost;
+}
+
+const Plan* Frontier::cheapest_within(Bytes budget) const {
+  const auto after = std::upper_bound(plans_.begin(), plans_.end(), budget,
+                                      [](Bytes b, const Plan& p) { return b < p.arena; });
+  return after == plans_.begin() ? nullptr : &*std::prev(after);
+}
+
+void Frontier::insert(Plan plan) {
+  if (covers(plan.arena, plan.cost)) return;
+  std::erase_if(plans_,
+                [&](const Plan& p) { return p.arena >= plan.arena && p.cost >= plan.cost; });
+  const auto place = std::upper_bound(plans_.begin(), plans_.end(), plan.arena,
+                                      [](Bytes b, const Plan& p) { return b < p.arena; });
+  plans_.insert(place, std::move(plan));
+}
+
+bool Frontier::offer(Order order, std::string strategy) {
+  const schedule::Trace trace = trace_valid(*problem_, order);
+  Plan plan = describe(*problem_, std::move(order), std::move(strategy), trace);
+  if (covers(plan.live_peak, plan.cost)) return false;
+  PackingOptions screening = packing_;
+  screening.search_nodes = std::min(packing_.search_nodes, kScreeningNodes);
+  pack_into(plan, trace, screening);
+  if (covers(plan.arena, plan.cost)) return false;
+  insert(std::move(plan));
+  return true;
+}
+
+void Frontier::polish() {
+  if (packing_.search_nodes <= kScreeningNodes) return;
+  std::vector<Plan> plans = std::move(plans_);
+  plans_.clear();
+  for (Plan& plan : plans) {
+    if (plan.arena > plan.live_peak) {
+      Packing packing = pack(trace_valid(*problem_, plan.order).buffers.items(), packing_);
+      if (packing.arena < plan.arena) {
+        plan.arena = packing.arena;
+        plan.packing = std::move(packing);
+      }
+    }
+    insert(std::move(plan));
+  }
+}
+
+Infeasible explain_floor(const Problem& problem, const Plan& smallest) {
+  Infeasible result;
+  result.floor = smallest.arena;
+  const schedule::Trace trace = trace_valid(problem, smallest.order);
+  const std::int64_t step = schedule::profile_memory(trace).peak_step;
+  if (trace.steps.empty()) {
+    result.bound_by = "the tensors there before the first op";
+  } else {
+    result.bound_by = problem.ops[trace.steps[static_cast<std::size_t>(step)].op].name;
+  }
+  base::IdVector<schedule::BufferId, schedule::TensorId> holder(trace.buffers.size());
+  for (const schedule::Copy& copy : trace.copies) {
+    if (copy.made <= step) holder[copy.buffer] = copy.tensor;
+  }
+  for (std::size_t i = 0; i < trace.buffers.size(); ++i) {
+    const schedule::Buffer& buffer = trace.buffers[schedule::BufferId(i)];
+    if (buffer.start > step || buffer.end <= step || buffer.bytes == 0) continue;
+    const schedule::TensorId tensor = holder[schedule::BufferId(i)];
+    result.largest.push_back(
+        {tensor.valid() ? problem.tensors[tensor].name : "workspace of " + result.bound_by,
+         buffer.bytes});
+  }
+  std::stable_sort(result.largest.begin(), result.largest.end(),
+                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  if (result.largest.size() > 5) result.largest.resize(5);
+  return result;
+}
+
+}  // namespace reprise::planner

@@ -1,0 +1,39 @@
+#pragma once
+
+// The best plans known for a problem: of two, neither is both smaller and cheaper than the other.
+
+#include <vector>
+
+#include "planner/strategy.h"
+
+namespace reprise::planner {
+
+class Frontier {
+ public:
+  explicit Frontier(const Problem& problem, const PackingOptions& packing)
+      : problem_(&problem), packing_(packing) {}
+
+  // Takes the order in, unless what is known is at least as good. False when it was not taken.
+  bool offer(Order order, std::string strategy);
+  // Repeats the packing of plans with holes at full effort.
+  void polish();
+
+  [[nodiscard]] bool empty() const { return plans_.empty(); }
+  [[nodiscard]] const std::vector<Plan>& plans() const { return plans_; }  // by rising arena
+  // The cheapest plan whose arena fits; null when none does.
+  [[nodiscard]] const Plan* cheapest_within(Bytes budget) const;
+  // Is there a plan with at most this arena and this cost?
+  [[nodiscard]] bool covers(Bytes arena, std::int64_t cost) const;
+
+ private:
+  void insert(Plan plan);
+
+  const Problem* problem_;
+  PackingOptions packing_;
+  std::vector<Plan> plans_;  // arena rising, cost falling
+};
+
+// Why nothing below the arena of `smallest` can be planned.
+[[nodiscard]] Infeasible explain_floor(const Problem& problem, const Plan& smallest);
+
+}  // namespace reprise::planner

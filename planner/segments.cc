@@ -1,0 +1,43 @@
+#include "base/error.h"
+#include "planner/candidates.h"
+#include "planner/strategies.h"
+
+namespace reprise::planner {
+namespace {
+
+// All numbers up to this one are tried, then steps of a quarter.
+constexpr Index kEveryNumberUpTo = 16;
+
+class Segments final : public FrontierStrategy {
+ public:
+  std::string_view name() const override { return "segments"; }
+  std::string_view summary() const override {
+    return "k segments of equal activation bytes; keeps what crosses their borders, makes the rest "
+           "again a segment at a time";
+  }
+
+ private:
+  void solve(const Request& request, Frontier& frontier) const override {
+    if (request.segments < 0) {
+      throw base::input_error("{} segments; the number must be positive", request.segments);
+    }
+    const Structure structure(*request.problem);
+    if (request.segments > 0) {
+      offer_segments(structure, request.segments, frontier);
+      return;
+    }
+    const Index most = std::min<Index>(most_segments(structure), 1000);
+    for (Index k = 1; k <= most; k += std::max<Index>(1, k < kEveryNumberUpTo ? 1 : k / 4)) {
+      offer_segments(structure, k, frontier);
+    }
+  }
+};
+
+}  // namespace
+
+const Strategy& segments_strategy() {
+  static const Segments strategy;
+  return strategy;
+}
+
+}  // namespace reprise::planner

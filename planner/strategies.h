@@ -1,0 +1,27 @@
+#pragma once
+
+// The strategies, one file each; the registry in strategy.cc lists them.
+
+#include "planner/frontier.h"
+
+namespace reprise::planner {
+
+// A strategy whose plans do not depend on the budget: it works out all of them once, a budget
+// chooses. That is what makes more budget never cost more.
+class FrontierStrategy : public Strategy {
+ public:
+  [[nodiscard]] Outcome plan(const Request& request) const final;
+  [[nodiscard]] Bytes floor(const Request& request) const final;
+
+ private:
+  // At least one plan.
+  virtual void solve(const Request& request, Frontier& frontier) const = 0;
+  [[nodiscard]] std::shared_ptr<const Frontier> frontier(const Request& request) const;
+};
+
+[[nodiscard]] const Strategy& keep_all_strategy();
+[[nodiscard]] const Strategy& segments_strategy();
+[[nodiscard]] const Strategy& sqrt_n_strategy();
+[[nodiscard]] const Strategy& auto_strategy();
+
+}  // namespace reprise::planner

@@ -1,0 +1,88 @@
+#include "planner/strategy.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/error.h"
+#include "planner/frontier.h"
+#include "planner/strategies.h"
+#include "planner/structure.h"
+
+namespace reprise::planner {
+
+namespace {
+
+void check_problem(const Problem& problem) {
+  schedule::validate(problem);
+  const schedule::TraceResult traced = schedule::trace_order(problem, program_order(problem));
+  if (traced.fault) {
+    throw base::input_error("problem '{}': its program order is no execution: {}", problem.name,
+                            traced.fault->message);
+  }
+}
+
+}  // namespace
+
+class PlanCache {
+ public:
+  using Key = std::tuple<std::string, std::uint64_t, int, Bytes, std::int64_t>;
+  static Key key_of(std::string_view strategy, const Request& request) {
+    return {std::string(strategy), request.seed, request.segments, request.packing.alignment,
+            request.packing.search_nodes};
+  }
+  const Problem* problem = nullptr;
+  std::map<Key, std::shared_ptr<const Frontier>> frontiers;
+};
+
+std::shared_ptr<PlanCache> make_plan_cache() {
+  return std::make_shared<PlanCache>();
+}
+
+std::shared_ptr<const Frontier> FrontierStrategy::frontier(const Request& request) const {
+  REPRISE_CHECK(request.problem != nullptr, "a request without a problem");
+  if (request.cache) {
+    const Problem*& known = request.cache->problem;
+    REPRISE_CHECK(known == nullptr || known == request.problem, "a plan cache of another problem");
+    known = request.problem;
+    const auto found = request.cache->frontiers.find(PlanCache::key_of(name(), request));
+    if (found != request.cache->frontiers.end()) return found->second;
+  }
+  check_problem(*request.problem);
+  auto result = std::make_shared<Frontier>(*request.problem, request.packing);
+  solve(request, *result);
+  result->polish();
+  REPRISE_CHECK(!result->empty(), "strategy '{}' found no plan at all", name());
+  if (request.cache) {
+    request.cache->frontiers.emplace(PlanCache::key_of(name(), request), result);
+  }
+  return result;
+}
+
+Outcome FrontierStrategy::plan(const Request& request) const {
+  if (request.budget <= 0) {
+    throw base::input_error("a budget of {} bytes; it must be positive", request.budget);
+  }
+  const std::shared_ptr<const Frontier> known = frontier(request);
+  if (const Plan* plan = known->cheapest_within(request.budget)) return *plan;
+  return explain_floor(*request.problem, known->plans().front());
+}
+
+Bytes FrontierStrategy::floor(const Request& request) const {
+  return frontier(request)->plans().front().arena;
+}
+
+std::vector<const Strategy*> all_strategies() {
+  return {&auto_strategy(), &keep_all_strategy(), &segments_strategy(), &sqrt_n_strategy()};
+}
+
+const Strategy& find_strategy(std::string_view name) {
+  std::string names;
+  for (const Strategy* strategy : all_strategies()) {
+    if (strategy->name() == name) return *strategy;
+    names += names.empty() ? "" : ", ";
+    names += strategy->name();
+  }
+  throw base::input_error("no planner '{}'; there are {}", name, names);
+}
+
+}  // namespace reprise::planner
