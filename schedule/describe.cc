@@ -43,8 +43,17 @@ class Description {
     return count < base::kKiB ? shown : fmt::format("{} ({} B)", shown, count);
   }
 
+  // A name in a column that is at least as wide as the longest one there.
+  static std::string padded(const std::string& name, std::size_t width) {
+    return fmt::format("{:<{}}", name, width);
+  }
+
   const std::string& node_name(std::size_t step) const {
     return graph_.nodes[schedule_.instructions[step].node].name;
+  }
+
+  const std::string& value_name(SlotId slot) const {
+    return graph_.values[schedule_.slots[slot].value].name;
   }
 
   void write_figures() {
@@ -95,25 +104,30 @@ class Description {
     });
     if (live.size() > options_.largest) live.resize(options_.largest);
     if (live.empty()) return;
+    std::size_t width = 24;
+    for (SlotId slot : live) width = std::max(width, value_name(slot).size() + 2);
     line("\nlargest slots at the peak");
     for (SlotId slot : live) {
       const Lifetime& steps = usage_.lifetimes[slot];
-      line("  {:>10}  {:<16}{:<30} instructions {} to {}",
+      line("  {:>10}  {:<16}{}instructions {} to {}",
            base::format_bytes(schedule_.slots[slot].bytes), category_name(usage_.categories[slot]),
-           graph_.values[schedule_.slots[slot].value].name, steps.start, steps.end - 1);
+           padded(value_name(slot), width), steps.start, steps.end - 1);
     }
   }
 
   void write_instructions() {
     if (schedule_.instructions.empty()) return;
-    line("\n{:>12}  {:<10}{:<30}{:<24}{:>11}{:>11}", "instruction", "activity", "node", "op",
-         "live", "cost us");
     const std::size_t shown = std::min(options_.instructions, schedule_.instructions.size());
+    std::size_t width = 24;
+    for (std::size_t i = 0; i < shown; ++i) width = std::max(width, node_name(i).size() + 2);
+    line("\n{:>12}  {:<11}{}{:<24}{:>11}{:>11}", "instruction", "activity", padded("node", width),
+         "op", "live", "cost us");
     for (std::size_t i = 0; i < shown; ++i) {
       const Instruction& at = schedule_.instructions[i];
       const graph::Node& node = graph_.nodes[at.node];
-      line("{:>12}  {:<10}{:<30}{:<24}{:>11}{:>11.1f}", i, activity_name(usage_.activities[i]),
-           node.name, graph::op_info(node.op).name, base::format_bytes(usage_.live_bytes[i]),
+      line("{:>12}  {:<11}{}{:<24}{:>11}{:>11.1f}", i, activity_name(usage_.activities[i]),
+           padded(node.name, width), graph::op_info(node.op).name,
+           base::format_bytes(usage_.live_bytes[i]),
            static_cast<double>(prepared_.nodes[at.node].cost_ns) / 1e3);
     }
     if (shown < schedule_.instructions.size()) {
