@@ -103,16 +103,26 @@ class CpuRunner {
   void run_node(NodeId id, const graph::StepContext& context) {
     const graph::Graph& graph = prepared().graph;
     const graph::Node& node = graph.nodes[id];
-    for (const ValueId value : node.outputs)
+    for (const ValueId value : node.outputs) {
       buffers_[value.index()] = allocate(prepared().value_bytes[value]);
-    if (inplace_) {
-      for (const graph::InplacePair& pair : prepared().nodes[id].inplace) {
-        const ValueId read = node.inputs[static_cast<std::size_t>(pair.input)];
-        const ValueId write = node.outputs[static_cast<std::size_t>(pair.output)];
-        if (free_to_overwrite(id, read, pair)) buffers_[write.index()] = buffers_[read.index()];
+    }
+    for (const graph::InplacePair& pair : prepared().nodes[id].inplace) {
+      const ValueId read = node.inputs[static_cast<std::size_t>(pair.input)];
+      const ValueId write = node.outputs[static_cast<std::size_t>(pair.output)];
+      if (inplace_ && free_to_overwrite(id, read, pair)) {
+        buffers_[write.index()] = buffers_[read.index()];
+      } else if (pair.forced) {  // in place on a copy, so that all values stay readable
+        std::memcpy(buffers_[write.index()].get(), buffers_[read.index()].get(),
+                    static_cast<std::size_t>(prepared().value_bytes[read]));
       }
     }
-    run(id, addresses(id), context);
+    Prepared call = addresses(id);
+    for (const graph::InplacePair& pair : prepared().nodes[id].inplace) {
+      if (!pair.forced) continue;
+      call.inputs[static_cast<std::size_t>(pair.input)] =
+          call.outputs[static_cast<std::size_t>(pair.output)];
+    }
+    run(id, call, context);
   }
 
   bool free_to_overwrite(NodeId id, ValueId value, const graph::InplacePair& pair) const {

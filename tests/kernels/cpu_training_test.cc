@@ -26,7 +26,8 @@ Graph image_net() {
   const auto labels = b.input("labels", {4}, DType::kI32);
   const auto norm = [&](ValueId h, const std::string& name, std::int64_t c) {
     return b.batch_norm(h, b.parameter(name + ".gamma", {c}), b.parameter(name + ".beta", {c}),
-                        b.state(name + ".running_mean", {c}), b.state(name + ".running_var", {c}), 0.1, {}, name);
+                        b.state(name + ".running_mean", {c}), b.state(name + ".running_var", {c}),
+                        0.1, {}, name);
   };
   const auto conv = [&](ValueId h, const std::string& name, std::int64_t in, std::int64_t out) {
     return b.conv2d(h, b.parameter(name + ".w", {out, in, 3, 3}), {.padding = {1, 1}}, name);
