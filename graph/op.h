@@ -130,10 +130,11 @@ class GradientContext;  // graph/gradient.h
 
 struct OpInfo {
   OpKind kind{};
-  std::string_view name;               // "conv2d_grad_input"; unique
-  int min_inputs = 0;                  // without accumulated sums
-  int max_inputs = 0;                  // -1: any number
-  int outputs = 1;                     // -1: as many as `infer` says (sgd)
+  std::string_view name;                            // "conv2d_grad_input"; unique
+  int min_inputs = 0;                               // without accumulated sums
+  int max_inputs = 0;                               // -1: any number
+  int outputs = 1;                                  // -1: as many as `infer` says (sgd)
+  std::vector<std::string_view> further_outputs{};  // names of the outputs after the first
   std::vector<InplacePair> inplace{};  // legal pairs, without those of the accumulate form
   std::vector<int> accumulated{};  // outputs that have an accumulate form, in the order of the sums
   std::size_t attributes = 0;      // index into the Attributes variant that its nodes carry

@@ -41,6 +41,12 @@ OpInfo row(OpKind kind, std::string_view name, int min_inputs, int max_inputs, i
   return info;
 }
 
+// The outputs after the first, which has the node's own name.
+OpInfo named(OpInfo info, std::vector<std::string_view> further_outputs) {
+  info.further_outputs = std::move(further_outputs);
+  return info;
+}
+
 OpInfo random(OpInfo info) {
   info.random = true;
   return info;
@@ -70,6 +76,8 @@ std::vector<OpInfo> make_table() {
   const std::size_t adam = index_of<AdamAttributes>();
   const std::size_t reorder = index_of<ReorderAttributes>();
 
+  const std::vector<std::string_view> statistics{"mean", "var"};
+  const std::vector<std::string_view> norm_grad{"gamma", "beta"};
   const Pairs first{{0, 0, false}};
   const Pairs second{{1, 0, false}};
   const Pairs either{{0, 0, false}, {1, 0, false}};
@@ -85,14 +93,23 @@ std::vector<OpInfo> make_table() {
           {}, {0}),
       row(kMatmul, "matmul", 2, 3, 1, matmul, infer_matmul, gradient_matmul, {}, {0}),
       row(kBiasGrad, "bias_grad", 1, 1, 1, axis, infer_bias_grad, nullptr, {}, {0}),
-      row(kBatchNorm, "batch_norm", 3, 3, 3, norm, infer_batch_norm, gradient_batch_norm, first),
-      row(kBatchNormGrad, "batch_norm_grad", 5, 5, 3, norm, infer_batch_norm_grad, nullptr, second),
+      named(row(kBatchNorm, "batch_norm", 3, 3, 3, norm, infer_batch_norm, gradient_batch_norm,
+                first),
+            statistics),
+      named(row(kBatchNormGrad, "batch_norm_grad", 5, 5, 3, norm, infer_batch_norm_grad, nullptr,
+                second),
+            norm_grad),
       row(kBatchNormInference, "batch_norm_inference", 5, 5, 1, norm, infer_batch_norm_inference,
           nullptr, first),
-      once(row(kBatchNormUpdate, "batch_norm_update", 4, 4, 2, running, infer_batch_norm_update,
-               nullptr, {{0, 0, true}, {1, 1, true}})),
-      row(kLayerNorm, "layer_norm", 3, 3, 3, norm, infer_layer_norm, gradient_layer_norm, first),
-      row(kLayerNormGrad, "layer_norm_grad", 5, 5, 3, norm, infer_layer_norm_grad, nullptr, second),
+      once(named(row(kBatchNormUpdate, "batch_norm_update", 4, 4, 2, running,
+                     infer_batch_norm_update, nullptr, {{0, 0, true}, {1, 1, true}}),
+                 {"var"})),
+      named(row(kLayerNorm, "layer_norm", 3, 3, 3, norm, infer_layer_norm, gradient_layer_norm,
+                first),
+            statistics),
+      named(row(kLayerNormGrad, "layer_norm_grad", 5, 5, 3, norm, infer_layer_norm_grad, nullptr,
+                second),
+            norm_grad),
       row(kRelu, "relu", 1, 1, 1, none, infer_unary, gradient_relu, first),
       row(kReluGrad, "relu_grad", 2, 2, 1, none, infer_same_pair, nullptr, either_dy_first),
       row(kSigmoid, "sigmoid", 1, 1, 1, none, infer_unary, gradient_sigmoid, first),
@@ -107,7 +124,8 @@ std::vector<OpInfo> make_table() {
       random(row(kDropout, "dropout", 1, 1, 1, dropout, infer_dropout, gradient_dropout, first)),
       random(row(kDropoutGrad, "dropout_grad", 1, 1, 1, dropout, infer_dropout, nullptr, first)),
       row(kPositive, "positive", 1, 1, 1, none, infer_positive, nullptr),
-      row(kMaxPool, "max_pool", 1, 1, 2, pool, infer_max_pool, gradient_max_pool),
+      named(row(kMaxPool, "max_pool", 1, 1, 2, pool, infer_max_pool, gradient_max_pool),
+            {"indices"}),
       row(kMaxPoolGrad, "max_pool_grad", 2, 2, 1, pool, infer_max_pool_grad, nullptr),
       row(kAvgPool, "avg_pool", 1, 1, 1, pool, infer_avg_pool, gradient_avg_pool),
       row(kAvgPoolGrad, "avg_pool_grad", 1, 1, 1, pool, infer_avg_pool_grad, nullptr),
@@ -128,10 +146,12 @@ std::vector<OpInfo> make_table() {
       row(kEmbedding, "embedding", 2, 2, 1, none, infer_embedding, gradient_embedding),
       row(kEmbeddingGrad, "embedding_grad", 2, 2, 1, embedding, infer_embedding_grad, nullptr, {},
           {0}),
-      row(kLstm, "lstm", 6, 6, 4, none, infer_lstm, gradient_lstm),
-      row(kLstmGrad, "lstm_grad", 13, 13, 6, none, infer_lstm_grad, nullptr, {}, {3, 4, 5}),
-      row(kGru, "gru", 5, 5, 3, none, infer_gru, gradient_gru),
-      row(kGruGrad, "gru_grad", 10, 10, 5, none, infer_gru_grad, nullptr, {}, {2, 3, 4}),
+      named(row(kLstm, "lstm", 6, 6, 4, none, infer_lstm, gradient_lstm), {"h_n", "c_n", "saved"}),
+      named(row(kLstmGrad, "lstm_grad", 13, 13, 6, none, infer_lstm_grad, nullptr, {}, {3, 4, 5}),
+            {"h0", "c0", "w_ih", "w_hh", "bias"}),
+      named(row(kGru, "gru", 5, 5, 3, none, infer_gru, gradient_gru), {"h_n", "saved"}),
+      named(row(kGruGrad, "gru_grad", 10, 10, 5, none, infer_gru_grad, nullptr, {}, {2, 3, 4}),
+            {"h0", "w_ih", "w_hh", "bias"}),
       row(kSoftmaxCrossEntropy, "softmax_cross_entropy", 2, 2, 1, loss, infer_softmax_cross_entropy,
           gradient_softmax_cross_entropy),
       row(kSoftmaxCrossEntropyGrad, "softmax_cross_entropy_grad", 3, 3, 1, loss,
@@ -141,9 +161,11 @@ std::vector<OpInfo> make_table() {
       row(kMeanSquaredErrorGrad, "mean_squared_error_grad", 3, 3, 1, loss,
           infer_mean_squared_error_grad, nullptr, first),
       row(kCorrectCount, "correct_count", 2, 2, 1, loss, infer_correct_count, nullptr),
-      once(row(kSgd, "sgd", 2, 3, -1, sgd, infer_sgd, nullptr, {{0, 0, true}, {2, 1, true}})),
-      once(row(kAdam, "adam", 4, 4, 3, adam, infer_adam, nullptr,
-               {{0, 0, true}, {2, 1, true}, {3, 2, true}})),
+      once(named(row(kSgd, "sgd", 2, 3, -1, sgd, infer_sgd, nullptr, {{0, 0, true}, {2, 1, true}}),
+                 {"momentum"})),
+      once(named(row(kAdam, "adam", 4, 4, 3, adam, infer_adam, nullptr,
+                     {{0, 0, true}, {2, 1, true}, {3, 2, true}}),
+                 {"m", "v"})),
       once(row(kAssign, "assign", 2, 2, 1, none, infer_assign, nullptr, {{0, 0, true}})),
       row(kReorder, "reorder", 1, 1, 1, reorder, infer_reorder, nullptr),
   };

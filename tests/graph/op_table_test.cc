@@ -42,10 +42,12 @@ TEST(OpTable, HasOneRowPerOpUnderAUniqueName) {
 
 TEST(OpTable, NamesEveryOutput) {
   for (OpKind op : all_ops()) {
+    const OpInfo& info = op_info(op);
+    const auto outputs = static_cast<std::size_t>(op == OpKind::kSgd ? 2 : info.outputs);
+    EXPECT_EQ(info.further_outputs.size() + 1, outputs) << info.name;
     std::set<std::string> names;
-    const auto outputs = static_cast<std::size_t>(op == OpKind::kSgd ? 2 : op_info(op).outputs);
     for (std::size_t i = 0; i < outputs; ++i) names.insert(output_name(op, "n", i));
-    EXPECT_EQ(names.size(), outputs) << op_info(op).name;
+    EXPECT_EQ(names.size(), outputs) << info.name;
   }
   EXPECT_EQ(output_name(OpKind::kBatchNorm, "bn", 0), "bn");
   EXPECT_EQ(output_name(OpKind::kBatchNorm, "bn", 2), "bn.var");
