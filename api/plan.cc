@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "base/error.h"
@@ -42,6 +43,15 @@ Bytes persistent_bytes(const graph::PreparedGraph& prepared) {
   return total;
 }
 
+// What nothing recomputed takes: the measure of every other plan.
+planner::Plan plan_keep_all(planner::Request request) {
+  request.budget = std::numeric_limits<Bytes>::max();
+  auto outcome = planner::find_strategy("keep_all").plan(request);
+  REPRISE_CHECK(std::holds_alternative<planner::Plan>(outcome),
+                "keep_all does not fit into 2^63 bytes");
+  return std::get<planner::Plan>(std::move(outcome));
+}
+
 double ratio(std::int64_t a, std::int64_t b) {
   return b == 0 ? 0.0 : static_cast<double>(a) / static_cast<double>(b);
 }
@@ -52,25 +62,26 @@ std::variant<PlannedTraining, planner::Infeasible> plan_step(const graph::Prepar
                                                              const PlanOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   const planner::GraphProblem problem = planner::make_problem(prepared);
-  planner::Planner planner(problem.problem);
-  const planner::Strategy& strategy = planner::find_strategy(options.planner);
-  const planner::Plan& keep_all = planner.keep_all();
+  planner::Request request{.problem = &problem.problem,
+                           .seed = options.seed,
+                           .segments = options.segments,
+                           .cache = planner::make_plan_cache()};
+  const planner::Plan keep_all = plan_keep_all(request);
   const bool need_floor = options.find_floor || options.budget.kind == Budget::Kind::kFloor;
-  const Bytes floor = need_floor ? planner.floor() : 0;
+  const Bytes floor = need_floor ? planner::find_strategy("auto").floor(request) : 0;
+  request.budget = resolve(options.budget, keep_all.arena, floor);
 
   PlannedTraining result;
   PlanReport& report = result.report;
-  report.budget_bytes = resolve(options.budget, keep_all.arena, floor);
-  auto outcome = planner.plan(
-      strategy,
-      {.budget = report.budget_bytes, .seed = options.seed, .segments = options.segments});
+  report.budget_bytes = request.budget;
+  auto outcome = planner::find_strategy(options.planner).plan(request);
   if (auto* infeasible = std::get_if<planner::Infeasible>(&outcome)) return std::move(*infeasible);
   const auto& plan = std::get<planner::Plan>(outcome);
 
-  result.step = {.prepared = prepared,
-                 .schedule = planner::lower(prepared, problem, plan),
-                 .planner = plan.strategy,
-                 .budget_bytes = report.budget_bytes};
+  result.step = schedule::PlannedStep{.prepared = prepared,
+                                      .schedule = planner::lower(prepared, problem, plan),
+                                      .planner = plan.strategy,
+                                      .budget_bytes = report.budget_bytes};
   require_verified(prepared, result.step.schedule);
 
   report.model = prepared.graph.name;
@@ -82,7 +93,7 @@ std::variant<PlannedTraining, planner::Infeasible> plan_step(const graph::Prepar
   report.persistent_bytes = persistent_bytes(prepared);
   report.cost_ns = plan.cost;
   report.keep_all_cost_ns = keep_all.cost;
-  report.lower_bound_ns = planner.lower_bound();
+  report.lower_bound_ns = planner::cost_lower_bound(problem.problem);
   report.overhead = ratio(plan.cost - keep_all.cost, keep_all.cost);
   report.gap = ratio(plan.cost - report.lower_bound_ns, report.lower_bound_ns);
   report.fragmentation = plan.packing.fragmentation();
