@@ -2,6 +2,7 @@
 // came about).
 
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <memory>
@@ -85,13 +86,13 @@ void expect_summary(const std::string& name, const std::vector<float>& got, cons
   }
 }
 
-struct Setup {
+struct Problem {
   models::Model model;
   graph::Optimizer optimizer;
   SessionOptions options;
 };
 
-std::unique_ptr<Session> make_session(const Setup& setup) {
+std::unique_ptr<Session> make_session(const Problem& setup) {
   graph::TrainingOptions training{.optimizer = setup.optimizer};
   for (std::size_t i = 0; i < setup.model.graph.values.size(); ++i) {
     if (setup.model.graph.values[graph::ValueId(i)].role == graph::Role::kParameter) {
@@ -121,11 +122,11 @@ class Golden : public testing::TestWithParam<std::string> {};
 
 TEST_P(Golden, Resnet20AgreesWithPyTorchOverThreeSteps) {
   const json golden = load_golden("resnet20");
-  const Setup setup{
+  const Problem setup{
       .model = models::make_model("resnet20", {.batch = 4}),
       .optimizer =
           graph::SgdAttributes{.rate = {.base = 0.05}, .momentum = 0.9, .weight_decay = 1e-3},
-      .options = {.device = GetParam(), .debug = true}};
+      .options = {.device = GetParam()}};
   const auto session = make_session(setup);
   for (const Session::Variable& v : session->variables()) {
     if (v.role != graph::Role::kParameter) continue;
@@ -154,7 +155,7 @@ TEST_P(Golden, Resnet20AgreesWithPyTorchOverThreeSteps) {
 
 TEST_P(Golden, LstmInChunksWithCarriedStateAgreesWithPyTorchOverThreeSteps) {
   const json golden = load_golden("lstm");
-  const Setup setup{
+  const Problem setup{
       .model = models::make_model(
           "lstm",
           {.batch = 3, .hidden = 16, .layers = 2, .vocabulary = 11, .seq_len = 12, .chunk = 5}),
@@ -179,7 +180,7 @@ TEST_P(Golden, LstmInChunksWithCarriedStateAgreesWithPyTorchOverThreeSteps) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Golden, testing::Values("reference", "cpu"),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& tested) { return tested.param; });
 
 }  // namespace
 }  // namespace reprise::api
