@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "graph/builder.h"
 #include "graph/gradient.h"
+#include "graph/gradient_paths.h"
 
 namespace reprise::graph {
 namespace {
@@ -30,7 +31,11 @@ std::vector<Assignment> remove_assignments(Graph& graph) {
     assignments.push_back({node.inputs[0], node.inputs[1], node.name});
     std::erase_if(graph.updates,
                   [&](const Update& update) { return update.final == node.outputs[0]; });
-    std::erase(graph.outputs, node.outputs[0]);
+    if (std::find(graph.outputs.begin(), graph.outputs.end(), node.outputs[0]) !=
+        graph.outputs.end()) {
+      throw base::input_error("assign '{}' makes a fetched output; fetch its state instead",
+                              node.name);
+    }
     graph.nodes.resize(graph.nodes.size() - 1);
     graph.values.resize(graph.values.size() - 1);
   }
@@ -53,8 +58,8 @@ void check_loss(const Graph& forward) {
                             dtype_name(loss.dtype), shape_text(loss.shape));
   }
   if (!loss.producer.valid()) {
-    throw base::input_error("the loss '{}' is a {} of its own; it must be made by a node", loss.name,
-                            role_name(loss.role));
+    throw base::input_error("the loss '{}' is a {} of its own; it must be made by a node",
+                            loss.name, role_name(loss.role));
   }
 }
 
@@ -68,9 +73,7 @@ class Differentiator {
         gradients_(builder_.graph().values.size()) {}
 
   TrainingGraph make() {
-    mark_wanted();
-    mark_useful();
-    refuse_blocked_gradients();
+    wanted_ = needed_gradients(graph(), variables());
     find_first_readers();
     seed();
     for (std::size_t i = forward_nodes_; i-- > 0;) {
@@ -93,10 +96,7 @@ class Differentiator {
     return value.role == Role::kParameter && value.trainable && !value.producer.valid();
   }
 
-  void mark_wanted();
-  void mark_useful();
-  void refuse_blocked_gradients() const;
-  [[nodiscard]] std::string path_to_variable(NodeId node) const;
+  [[nodiscard]] std::vector<ValueId> variables() const;
   void find_first_readers();
   void seed();
   void differentiate(NodeId id);
@@ -110,19 +110,19 @@ class Differentiator {
   std::size_t forward_nodes_;
   Builder builder_;
   PartialGradients gradients_;
-  Flags wanted_;  // somebody asks for this value's gradient
-  Flags useful_;  // the loss depends on this value
+  Flags wanted_;  // values on a path from a variable to the loss
   std::vector<std::vector<ValueId>>
       final_after_;  // parameters whose gradient is final once a node is done
   std::vector<std::string> warnings_;
 };
 
-void Differentiator::mark_wanted() {
-  wanted_ = Flags(graph().values.size());
-  for (std::size_t i = 0; i < graph().values.size(); ++i)
-    wanted_[ValueId(i)] = is_trainable(ValueId(i));
+std::vector<ValueId> Differentiator::variables() const {
+  std::vector<ValueId> asked;
+  for (std::size_t i = 0; i < graph().values.size(); ++i) {
+    if (is_trainable(ValueId(i))) asked.push_back(ValueId(i));
+  }
   for (ValueId fetched : options_.fetch_gradients) {
-    if (!fetched.valid() || fetched.index() >= graph().values.size()) {
+    if (!fetched.valid() || !graph().values.contains(fetched)) {
       throw base::input_error("fetch_gradients: not a value of graph '{}'", graph().name);
     }
     const Value& value = graph().values[fetched];
@@ -130,71 +130,22 @@ void Differentiator::mark_wanted() {
       throw base::input_error("fetch_gradients: '{}' is {}, which has no gradient", value.name,
                               dtype_name(value.dtype));
     }
-    wanted_[fetched] = true;
+    asked.push_back(fetched);
   }
-  for (const Node& node : graph().nodes) {
-    const bool any =
-        std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return wanted_[v]; });
-    for (ValueId output : node.outputs) {
-      if (any && graph().values[output].dtype == DType::kF32) wanted_[output] = true;
-    }
-  }
+  return asked;
 }
 
-void Differentiator::mark_useful() {
-  useful_ = Flags(graph().values.size());
-  useful_[graph().loss] = true;
-  for (std::size_t i = forward_nodes_; i-- > 0;) {
-    const Node& node = graph().nodes[NodeId(i)];
-    const bool any = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) {
-      return useful_[v] && graph().values[v].dtype == DType::kF32;
-    });
-    if (!any) continue;
-    for (ValueId input : node.inputs) useful_[input] = true;
-  }
-}
-
-// "loss's 'n3' <- 'n2' <- parameter 'w'": one way from the node back to something whose gradient is
-// asked for.
-std::string Differentiator::path_to_variable(NodeId node) const {
-  std::string path = fmt::format("'{}'", graph().nodes[node].name);
-  for (;;) {
-    const auto& inputs = graph().nodes[node].inputs;
-    const auto next =
-        std::find_if(inputs.begin(), inputs.end(), [&](ValueId v) { return wanted_[v]; });
-    if (next == inputs.end()) return path;
-    const Value& value = graph().values[*next];
-    path += fmt::format(" <- '{}'", value.name);
-    if (!value.producer.valid()) return path;
-    node = value.producer;
-  }
-}
-
-void Differentiator::refuse_blocked_gradients() const {
-  std::string blocked;
-  for (std::size_t i = 0; i < forward_nodes_; ++i) {
-    const Node& node = graph().nodes[NodeId(i)];
-    if (op_info(node.op).gradient != nullptr) continue;
-    const bool on_path = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) {
-      return useful_[v] && wanted_[v] && graph().values[v].dtype == DType::kF32;
-    });
-    const bool from_variable =
-        std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return wanted_[v]; });
-    if (on_path && from_variable) {
-      blocked += fmt::format("\n  {} {}", op_info(node.op).name, path_to_variable(NodeId(i)));
-    }
-  }
-  if (!blocked.empty()) {
-    throw base::input_error("graph '{}': the gradient has to flow through ops that have none:{}",
-                            graph().name, blocked);
-  }
-}
-
+// The first reader that takes part in the backward part: readers of a metric do not.
 void Differentiator::find_first_readers() {
   final_after_.resize(forward_nodes_);
   Flags seen(graph().values.size());
   for (std::size_t i = 0; i < forward_nodes_; ++i) {
-    for (ValueId input : graph().nodes[NodeId(i)].inputs) {
+    const Node& node = graph().nodes[NodeId(i)];
+    if (std::none_of(node.outputs.begin(), node.outputs.end(),
+                     [&](ValueId v) { return wanted_[v]; })) {
+      continue;
+    }
+    for (ValueId input : node.inputs) {
       if (seen[input] || !is_trainable(input)) continue;
       seen[input] = true;
       final_after_[i].push_back(input);
@@ -250,9 +201,14 @@ void Differentiator::append_update(ValueId parameter, ValueId gradient) {
   for (std::size_t i = 1; i < outputs.size(); ++i) builder_.add_update(inputs[i + 1], outputs[i]);
 }
 
+// Makes the loss and the fetched gradients outputs.
 // A fetched gradient is a value of its own (times one, which changes no bit), so that reading it
 // never keeps a sum from being added to in place.
 void Differentiator::fetch() {
+  const std::vector<ValueId>& outputs = graph().outputs;
+  if (std::find(outputs.begin(), outputs.end(), graph().loss) == outputs.end()) {
+    builder_.add_output(graph().loss);
+  }
   for (ValueId fetched : options_.fetch_gradients) {
     const std::string name = "grad/" + graph().values[fetched].name;
     const Shape shape = graph().values[fetched].shape;

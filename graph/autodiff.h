@@ -32,10 +32,9 @@ struct TrainingGraph {
 // Reverse-mode differentiation, O(nodes), without recursion.
 //
 // - The forward nodes keep their ids and order. Assignments of states, which must be the last
-//   forward nodes, move to the end, after the backward nodes that still read the old state;
-//   optimizer states follow the forward values. Backward nodes
-//   follow in reverse order of the forward ones, each parameter's update right after its gradient
-//   is final.
+//   forward nodes, move to the end, after the backward nodes that still read the old state.
+//   Backward nodes follow in reverse order of the forward ones, each parameter's update right
+//   after its gradient is final.
 // - Only what the gradient of a trainable parameter (or of a fetched gradient) needs is made:
 //   nothing for frozen parameters, inputs without a fetched gradient, integer values, or outputs
 //   the loss does not see.
@@ -50,8 +49,8 @@ struct TrainingGraph {
 //   warning.
 // - The loss is an output of the training graph.
 // Throws Error(kInput) when the loss is missing, not made by a node or not a scalar f32, or when a
-// needed gradient has to flow through an op without one (all such ops are listed, with the path to
-// the parameter).
+// needed gradient has to flow through an op without one, or through an output that hands none on
+// such as the statistics of a norm (all are listed, with the path to the parameter).
 [[nodiscard]] TrainingGraph make_training_graph(const Graph& forward,
                                                 const TrainingOptions& options);
 

@@ -41,7 +41,7 @@ class GradientContext {
     return std::get<T>(node_.attributes);
   }
 
-  // Whether anybody asks for the gradient of input `i`.
+  // Whether the gradient of input `i` is needed (graph/gradient_paths.h).
   [[nodiscard]] bool wants(std::size_t i) const {
     return i < node_.inputs.size() && wanted_[node_.inputs[i]];
   }

@@ -1,4 +1,4 @@
-// Gradients of convolution, matrix products, normalisation, embedding and recurrent layers.
+// Gradients of convolution and matrix products.
 
 #include "graph/gradient.h"
 #include "graph/gradient_rules.h"
@@ -44,48 +44,6 @@ void gradient_matmul(GradientContext& c) {
   } else if (c.wants(0)) {
     c.append_accumulating(OpKind::kMatmul, {b, dy}, MatmulAttributes{tb, true}, "da", {0});
   }
-}
-
-namespace {
-
-void contribute_norm(GradientContext& c, OpKind op) {
-  const auto outputs =
-      c.append(op, {c.input(0), c.gradient(), c.output(1), c.output(2), c.input(1)},
-               c.node().attributes, "dx");
-  for (std::size_t i = 0; i < 3; ++i) c.contribute(i, outputs[i]);
-}
-
-}  // namespace
-
-void gradient_batch_norm(GradientContext& c) {
-  contribute_norm(c, OpKind::kBatchNormGrad);
-}
-void gradient_layer_norm(GradientContext& c) {
-  contribute_norm(c, OpKind::kLayerNormGrad);
-}
-
-void gradient_embedding(GradientContext& c) {
-  const EmbeddingAttributes attributes{c.shape(c.input(0))[0]};
-  c.append_accumulating(OpKind::kEmbeddingGrad, {c.input(1), c.gradient()}, attributes, "dtable",
-                        {0});
-}
-
-void gradient_lstm(GradientContext& c) {
-  std::vector<ValueId> inputs = c.node().inputs;
-  inputs.insert(inputs.end(), c.node().outputs.begin(), c.node().outputs.end());
-  for (std::size_t output = 0; output < 3; ++output) inputs.push_back(c.gradient(output));
-  const auto outputs =
-      c.append_accumulating(OpKind::kLstmGrad, inputs, NoAttributes{}, "dx", {3, 4, 5});
-  for (std::size_t i = 0; i < 3; ++i) c.contribute(i, outputs[i]);
-}
-
-void gradient_gru(GradientContext& c) {
-  std::vector<ValueId> inputs = c.node().inputs;
-  inputs.insert(inputs.end(), c.node().outputs.begin(), c.node().outputs.end());
-  for (std::size_t output = 0; output < 2; ++output) inputs.push_back(c.gradient(output));
-  const auto outputs =
-      c.append_accumulating(OpKind::kGruGrad, inputs, NoAttributes{}, "dx", {2, 3, 4});
-  for (std::size_t i = 0; i < 2; ++i) c.contribute(i, outputs[i]);
 }
 
 }  // namespace reprise::graph

@@ -10,8 +10,8 @@
 namespace reprise::graph {
 namespace {
 
-// dy of a reduction, spread over the shape of x again.
-ValueId spread(GradientContext& c) {
+// dy of a reduction times `factor`, spread over the shape of x again.
+ValueId spread(GradientContext& c, double factor) {
   const auto& attributes = c.attributes<ReduceAttributes>();
   const Shape x = c.shape(c.input(0));
   Shape kept = x;
@@ -22,11 +22,13 @@ ValueId spread(GradientContext& c) {
       kept[i] = 1;
     }
   }
-  const ValueId dy = c.gradient();
-  const ValueId aligned = c.shape(dy) == kept ? dy
-                                              : c.append(OpKind::kReshape, {dy},
-                                                         ShapeAttributes{kept, 0.0}, "dy_kept")[0];
-  return c.append(OpKind::kBroadcast, {aligned}, ShapeAttributes{x, 0.0}, "spread")[0];
+  ValueId dy = c.gradient();
+  // Scaled while it is small.
+  if (factor != 1.0) dy = c.append(OpKind::kScale, {dy}, ScaleAttributes{factor}, "dy_scaled")[0];
+  // A scalar broadcasts as it is.
+  if (c.shape(dy) != kept && !c.shape(dy).empty())
+    dy = c.append(OpKind::kReshape, {dy}, ShapeAttributes{kept, 0.0}, "dy_kept")[0];
+  return c.append(OpKind::kBroadcast, {dy}, ShapeAttributes{x, 0.0}, "spread")[0];
 }
 
 }  // namespace
@@ -69,14 +71,14 @@ void gradient_broadcast(GradientContext& c) {
 }
 
 void gradient_reduce_sum(GradientContext& c) {
-  c.contribute(0, spread(c));
+  c.contribute(0, spread(c, 1.0));
 }
 
 void gradient_reduce_mean(GradientContext& c) {
   const double count =
       static_cast<double>(element_count(c.shape(c.input(0)))) /
       static_cast<double>(std::max<std::int64_t>(1, element_count(c.shape(c.output(0)))));
-  c.contribute(0, c.append(OpKind::kScale, {spread(c)}, ScaleAttributes{1.0 / count}, "dx")[0]);
+  c.contribute(0, spread(c, 1.0 / count));
 }
 
 }  // namespace reprise::graph

@@ -139,7 +139,10 @@ struct OpInfo {
   std::vector<int> accumulated{};  // outputs that have an accumulate form, in the order of the sums
   std::size_t attributes = 0;      // index into the Attributes variant that its nodes carry
   bool recomputable = true;        // running it again gives the same bits and touches nothing else
-  bool random = false;             // draws from the counter-based generator
+  // How many of the first outputs hand their gradient on; -1: all. The statistics of a norm and the
+  // saved values of a recurrent layer serve the backward op alone.
+  int differentiable = -1;
+  bool random = false;  // draws from the counter-based generator
   // Output shapes and dtypes from the node's inputs and attributes; throws Error(kInput) naming the
   // node, the op and both numbers.
   std::vector<InferredValue> (*infer)(const Graph&, const Node&) = nullptr;

@@ -47,6 +47,11 @@ OpInfo named(OpInfo info, std::vector<std::string_view> further_outputs) {
   return info;
 }
 
+OpInfo differentiable(int outputs, OpInfo info) {
+  info.differentiable = outputs;
+  return info;
+}
+
 OpInfo random(OpInfo info) {
   info.random = true;
   return info;
@@ -93,9 +98,9 @@ std::vector<OpInfo> make_table() {
           {}, {0}),
       row(kMatmul, "matmul", 2, 3, 1, matmul, infer_matmul, gradient_matmul, {}, {0}),
       row(kBiasGrad, "bias_grad", 1, 1, 1, axis, infer_bias_grad, nullptr, {}, {0}),
-      named(row(kBatchNorm, "batch_norm", 3, 3, 3, norm, infer_batch_norm, gradient_batch_norm,
-                first),
-            statistics),
+      differentiable(1, named(row(kBatchNorm, "batch_norm", 3, 3, 3, norm, infer_batch_norm,
+                                  gradient_batch_norm, first),
+                              statistics)),
       named(row(kBatchNormGrad, "batch_norm_grad", 5, 5, 3, norm, infer_batch_norm_grad, nullptr,
                 second),
             norm_grad),
@@ -104,9 +109,9 @@ std::vector<OpInfo> make_table() {
       once(named(row(kBatchNormUpdate, "batch_norm_update", 4, 4, 2, running,
                      infer_batch_norm_update, nullptr, {{0, 0, true}, {1, 1, true}}),
                  {"var"})),
-      named(row(kLayerNorm, "layer_norm", 3, 3, 3, norm, infer_layer_norm, gradient_layer_norm,
-                first),
-            statistics),
+      differentiable(1, named(row(kLayerNorm, "layer_norm", 3, 3, 3, norm, infer_layer_norm,
+                                  gradient_layer_norm, first),
+                              statistics)),
       named(row(kLayerNormGrad, "layer_norm_grad", 5, 5, 3, norm, infer_layer_norm_grad, nullptr,
                 second),
             norm_grad),
@@ -146,10 +151,12 @@ std::vector<OpInfo> make_table() {
       row(kEmbedding, "embedding", 2, 2, 1, none, infer_embedding, gradient_embedding),
       row(kEmbeddingGrad, "embedding_grad", 2, 2, 1, embedding, infer_embedding_grad, nullptr, {},
           {0}),
-      named(row(kLstm, "lstm", 6, 6, 4, none, infer_lstm, gradient_lstm), {"h_n", "c_n", "saved"}),
+      differentiable(3, named(row(kLstm, "lstm", 6, 6, 4, none, infer_lstm, gradient_lstm),
+                              {"h_n", "c_n", "saved"})),
       named(row(kLstmGrad, "lstm_grad", 13, 13, 6, none, infer_lstm_grad, nullptr, {}, {3, 4, 5}),
             {"h0", "c0", "w_ih", "w_hh", "bias"}),
-      named(row(kGru, "gru", 5, 5, 3, none, infer_gru, gradient_gru), {"h_n", "saved"}),
+      differentiable(
+          2, named(row(kGru, "gru", 5, 5, 3, none, infer_gru, gradient_gru), {"h_n", "saved"})),
       named(row(kGruGrad, "gru_grad", 10, 10, 5, none, infer_gru_grad, nullptr, {}, {2, 3, 4}),
             {"h0", "w_ih", "w_hh", "bias"}),
       row(kSoftmaxCrossEntropy, "softmax_cross_entropy", 2, 2, 1, loss, infer_softmax_cross_entropy,
