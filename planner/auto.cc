@@ -1,4 +1,5 @@
 #include "planner/candidates.h"
+#include "planner/ladder.h"
 #include "planner/strategies.h"
 
 namespace reprise::planner {
@@ -14,6 +15,7 @@ class Auto final : public FrontierStrategy {
     frontier.offer(program_order(*request.problem), "keep_all");
     const Structure structure(*request.problem);
     offer_all(structure, frontier);
+    if (structure.ops() <= kMostSearchedOps) offer_searched(structure, request, frontier);
   }
 };
 

@@ -10,6 +10,9 @@
 namespace reprise::planner {
 namespace {
 
+// Up to this many ops the choice is fine, above it coarse.
+constexpr Index kSmallProblem = 3000;
+
 std::size_t at(Index i) {
   return static_cast<std::size_t>(i);
 }
@@ -130,23 +133,25 @@ void offer_segments(const Structure& structure, Index k, Frontier& frontier) {
 }
 
 void offer_all(const Structure& structure, Frontier& frontier) {
-  const bool small = structure.ops() <= 3000;
+  const bool small = structure.ops() <= kSmallProblem;
   const std::vector<Index> tensors = by_cost_per_byte(structure);
   const std::vector<double> shares =
       small ? std::vector<double>{0, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 1}
-            : std::vector<double>{0, 0.3, 0.6, 1};
+            : std::vector<double>{0, 0.5, 1};
   const Index most = std::min<Index>(most_segments(structure), small ? 200 : 1000);
+  std::vector<std::pair<Index, std::vector<Index>>> cuts;
+  for (Index k : ladder(most, small ? 1.3 : 2.0)) cuts.emplace_back(k, cut_evenly(structure, k));
   for (double share : shares) {
-    Decision decision;
     for (Hold hold : {Hold::kOnce, Hold::kTransient}) {
-      if (share == 0 && hold == Hold::kTransient) continue;
+      if (hold == Hold::kTransient && (share == 0 || !small)) continue;
+      Decision decision;
       decision.hold = drop_cheapest(structure, tensors, share, hold);
-      for (Index k : ladder(most, small ? 1.3 : 2.0)) {
-        decision.segments = cut_evenly(structure, k);
-        for (Index slots = k; slots >= 1; slots /= 2) {
+      for (const auto& [k, segments] : cuts) {
+        decision.segments = segments;
+        for (Index slots = k; slots >= 1; slots /= small ? 2 : 4) {
           decision.slots = slots;
           std::string label = fmt::format("segments({})", k);
-          if (slots < k) label += fmt::format(" with {} held", slots);
+          if (slots < k) label += fmt::format(", {} held at a time", slots);
           if (share > 0) label += fmt::format(", cheapest {:.0f}% dropped", share * 100);
           offer_decision(structure, decision, std::move(label), frontier);
         }

@@ -25,10 +25,14 @@ void check_problem(const Problem& problem) {
 
 class PlanCache {
  public:
-  using Key = std::tuple<std::string, std::uint64_t, int, Bytes, std::int64_t>;
+  using Key = std::tuple<std::string, std::uint64_t, int, Bytes, std::int64_t, std::int64_t>;
   static Key key_of(std::string_view strategy, const Request& request) {
-    return {std::string(strategy), request.seed, request.segments, request.packing.alignment,
-            request.packing.search_nodes};
+    return {std::string(strategy),
+            request.seed,
+            request.segments,
+            request.packing.alignment,
+            request.packing.search_nodes,
+            request.search_moves};
   }
   const Problem* problem = nullptr;
   std::map<Key, std::shared_ptr<const Frontier>> frontiers;
@@ -72,7 +76,8 @@ Bytes FrontierStrategy::floor(const Request& request) const {
 }
 
 std::vector<const Strategy*> all_strategies() {
-  return {&auto_strategy(), &keep_all_strategy(), &segments_strategy(), &sqrt_n_strategy()};
+  return {&auto_strategy(), &dag_strategy(), &keep_all_strategy(), &segments_strategy(),
+          &sqrt_n_strategy()};
 }
 
 const Strategy& find_strategy(std::string_view name) {

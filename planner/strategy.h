@@ -56,6 +56,8 @@ struct Request {
   std::uint64_t seed = 0;
   int segments = 0;  // `segments` only: how many; 0 lets it choose
   PackingOptions packing{};
+  // Effort of local search: moves tried per op and level of memory. Never a clock.
+  std::int64_t search_moves = 100;
   std::shared_ptr<PlanCache> cache{};  // optional
 };
 

@@ -121,6 +121,7 @@ TEST_P(LowerModels, SchedulesOfAllStrategiesAndBudgetsAreVerified) {
     Request request;
     request.problem = &p.problem;
     request.cache = make_plan_cache();
+    request.search_moves = 5;
     const Bytes floor = strategy->floor(request);
     request.budget = Bytes{1} << 50;
     const Bytes widest = std::get<Plan>(strategy->plan(request)).arena;

@@ -63,6 +63,7 @@ inline std::optional<std::string> check_strategy(const Problem& problem, const S
   request.problem = &problem;
   request.cache = make_plan_cache();
   request.packing.search_nodes = 2000;
+  request.search_moves = 5;
   const Bytes floor = strategy.floor(request);
   request.budget = Bytes{1} << 60;
   const Plan widest = std::get<Plan>(strategy.plan(request));

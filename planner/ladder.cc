@@ -1,0 +1,99 @@
+#include "planner/ladder.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "fmt/format.h"
+
+#include "planner/annealer.h"
+
+namespace reprise::planner {
+namespace {
+
+constexpr int kLevels = 20;
+constexpr double kStartTemperature = 1e-2, kEndTemperature = 1e-5;
+// Weight of memory where the target is met in the end, and where the smallest peak is the goal.
+constexpr double kMemoryWeight = 2, kFloorWeight = 30;
+
+class Ladder {
+ public:
+  Ladder(const Structure& structure, const Request& request, Frontier& frontier)
+      : structure_(structure),
+        request_(request),
+        frontier_(frontier),
+        // Orders grow towards the floor; large problems get fewer moves per op.
+        moves_(std::min<std::int64_t>(request.search_moves * structure.ops(),
+                                      request.search_moves * 400)) {}
+
+  void run() {
+    const Plan top = frontier_.plans().back();
+    const Bytes lowest = search_floor();
+    schedule::Order start = top.order;
+    for (int level = 1; level < kLevels; ++level) {
+      const Bytes target = lowest + (top.live_peak - lowest) / kLevels * (kLevels - level);
+      start = search(start, target);
+    }
+    search(start, lowest);
+  }
+
+ private:
+  // A target that nothing meets: the smallest peak wins.
+  Bytes search_floor() {
+    const Plan smallest = frontier_.plans().front();
+    AnnealOptions options = options_for(1, 2 * moves_);
+    options.memory_weight = kFloorWeight;
+    const AnnealResult found = anneal(structure_, smallest.order, options);
+    frontier_.offer(found.order, "search");
+    return std::min(found.live_peak, smallest.live_peak);
+  }
+
+  AnnealOptions options_for(Bytes target, std::int64_t moves) {
+    AnnealOptions options;
+    options.target = target;
+    options.moves = moves;
+    options.start_temperature = kStartTemperature;
+    options.end_temperature = kEndTemperature;
+    options.memory_weight = kMemoryWeight;
+    options.seed = request_.seed * 1000 + static_cast<std::uint64_t>(runs_++);
+    return options;
+  }
+
+  // From a cheaper order that is too large; where that ends above the target, from the best known
+  // one that is not.
+  schedule::Order search(const schedule::Order& start, Bytes target) {
+    AnnealResult found = anneal(structure_, start, options_for(target, moves_));
+    if (found.live_peak > target) {
+      if (const Plan* fitting = frontier_.cheapest_within(target)) {
+        found = anneal(structure_, fitting->order, options_for(target, moves_));
+      }
+    }
+    offer(found, target);
+    return found.order;
+  }
+
+  // Holes in the arena: once more, for as much less as was too much.
+  void offer(const AnnealResult& found, Bytes target) {
+    frontier_.offer(found.order, "search");
+    if (found.live_peak > target || frontier_.covers(target, found.cost)) return;
+    const Plan* packed = frontier_.cheapest_within(found.live_peak + (target / 4));
+    if (packed == nullptr || packed->arena <= target) return;
+    const Bytes less = target - (packed->arena - target);
+    const AnnealResult again = anneal(structure_, found.order, options_for(less, moves_ / 2));
+    frontier_.offer(again.order, "search");
+  }
+
+  const Structure& structure_;
+  const Request& request_;
+  Frontier& frontier_;
+  const std::int64_t moves_;
+  int runs_ = 0;
+};
+
+}  // namespace
+
+void offer_searched(const Structure& structure, const Request& request, Frontier& frontier) {
+  if (structure.turn() == 0 || request.search_moves <= 0) return;
+  Ladder(structure, request, frontier).run();
+}
+
+}  // namespace reprise::planner
