@@ -1,5 +1,7 @@
 #include "runtime/snapshot.h"
 
+#include <fstream>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,7 @@ using graph::Role;
 using ::testing::ElementsAre;
 using testing::error_of;
 using ::testing::HasSubstr;
+using testing::read_file;
 using testing::TempFolder;
 using testing::write_file;
 
@@ -58,6 +61,40 @@ TEST(Snapshot, LoadsWhatWasSaved) {
       EXPECT_EQ(loaded.tensors[i].tensor.data, snapshot_at(120).tensors[i].tensor.data);
     }
   }
+}
+
+// docs/snapshot_format.md shows this very file.
+TEST(Snapshot, MatchesTheDumpInItsDocumentation) {
+  const auto floats = [](const std::string& name, std::vector<float> values, Role role) {
+    const auto bytes = std::as_bytes(std::span(values));
+    return SnapshotTensor{{name,
+                           graph::DType::kF32,
+                           {static_cast<graph::Dim>(values.size())},
+                           {bytes.begin(), bytes.end()}},
+                          role};
+  };
+  Snapshot snapshot;
+  snapshot.tensors = {floats("w", {1, -0.5f}, Role::kParameter),
+                      floats("w.momentum", {0.25f, 0}, Role::kOptimizerState)};
+  snapshot.position = {.steps = 3, .epoch = 0, .batch_in_epoch = 3, .seed = 1};
+  snapshot.config = {{"model", "mlp"}};
+  TempFolder folder;
+  const std::string file = read_file(save_snapshot(folder.path(), snapshot));
+
+  // Lines of "00000000: 6001 0000 ...  text"
+  std::ifstream page(std::filesystem::path(REPRISE_TEST_DATA) / "../../docs/snapshot_format.md");
+  std::string dumped;
+  for (std::string line; std::getline(page, line);) {
+    if (line.size() < 10 || line.substr(8, 2) != ": ") continue;
+    std::string digits;
+    for (const char c : line.substr(10, 39)) {
+      if (c != ' ') digits += c;
+    }
+    for (std::size_t i = 0; i + 1 < digits.size(); i += 2) {
+      dumped += static_cast<char>(std::stoi(digits.substr(i, 2), nullptr, 16));
+    }
+  }
+  EXPECT_EQ(dumped, file);
 }
 
 TEST(Snapshot, WeightsAreWithoutOptimizerState) {
