@@ -1,5 +1,6 @@
 #include "runtime/profiler.h"
 
+#include <memory>
 #include <set>
 #include <string>
 
@@ -7,6 +8,9 @@
 #include "gtest/gtest.h"
 
 #include "base/error.h"
+#include "graph/autodiff.h"
+#include "graph/builder.h"
+#include "kernels/backend.h"
 #include "tests/runtime/fake_program.h"
 #include "tests/runtime/temp_folder.h"
 
@@ -116,6 +120,47 @@ TEST(MeasureCosts, GivesForcedPairsOneBufferAndEverythingElseItsOwn) {
   CostTable table;
   EXPECT_EQ(measure_costs(program, table), 1);
   EXPECT_EQ(seen.size(), 3u);
+}
+
+// Convolution, batch norm, pooling, dropout and loss, with their gradients and updates.
+graph::Graph small_training_graph() {
+  graph::Builder builder("small");
+  const ValueId images = builder.input("images", {2, 3, 8, 8});
+  const ValueId labels = builder.input("labels", {2}, graph::DType::kI32);
+  const ValueId filter = builder.parameter("filter", {4, 3, 3, 3});
+  ValueId x = builder.conv2d(images, filter, {.padding = {1, 1}});
+  const ValueId gamma = builder.parameter("gamma", {4});
+  const ValueId beta = builder.parameter("beta", {4});
+  x = builder.batch_norm(x, gamma, beta, builder.state("mean", {4}), builder.state("var", {4}));
+  x = builder.relu(x);
+  x = builder.max_pool(x, {.kernel = {2, 2}, .stride = {2, 2}});
+  x = builder.dropout(builder.flatten(x), 0.5);
+  x = builder.linear(x, builder.parameter("weight", {10, 64}));
+  const ValueId loss = builder.softmax_cross_entropy(x, labels);
+  builder.set_loss(loss);
+  builder.add_output(loss);
+  return graph::make_training_graph(builder.finish(),
+                                    {.optimizer = graph::SgdAttributes{.momentum = 0.9}})
+      .graph;
+}
+
+class MeasureCostsOnABackend : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Backends, MeasureCostsOnABackend, ::testing::Values("reference", "cpu"));
+
+TEST_P(MeasureCostsOnABackend, RunsEveryNodeOfATrainingGraphAlone) {
+  std::unique_ptr<kernels::Backend> backend;
+  try {
+    backend = kernels::make_backend(GetParam(), {.threads = 1});
+  } catch (const base::Error& error) {
+    GTEST_SKIP() << error.what();  // built without it
+  }
+  const auto program = backend->prepare(small_training_graph());
+  CostTable table{.device = backend->description(), .cost_ns = {}};
+  EXPECT_GT(measure_costs(*program, table, {.repeats = 1, .clock_ns = {}}), 10);
+  graph::PreparedGraph prepared = program->prepared();
+  EXPECT_EQ(apply_costs(table, prepared), 0);
+  EXPECT_EQ(prepared.cost_source, "measured on " + backend->description());
+  for (const auto& [key, cost] : table.cost_ns) EXPECT_GT(cost, 0) << key;
 }
 
 TEST(ApplyCosts, FillsWhatItKnowsAndCountsTheRest) {
