@@ -17,8 +17,8 @@ struct ModelOptions {
   std::int64_t batch = 0;
   std::int64_t channels = 0, height = 0, width = 0;  // --image CxHxW
   std::int64_t classes = 0;
-  std::int64_t hidden = 0;      // mlp, lstm, gru
-  std::int64_t layers = 0;      // mlp: hidden layers; lstm, gru
+  std::int64_t hidden = 0;      // mlp, lstm, gru; unet: channels at the top
+  std::int64_t layers = 0;      // mlp: hidden layers; lstm, gru; unet: times the image halves
   std::int64_t embedding = 0;   // lstm, gru; default hidden
   std::int64_t vocabulary = 0;  // lstm, gru
   std::int64_t seq_len = 0;     // lstm, gru: time steps of one training step (the BPTT window)

@@ -51,9 +51,14 @@ std::vector<Entry> make_entries() {
   ModelOptions mlp = small_images(64);
   mlp.hidden = 256;
   mlp.layers = 2;
+  ModelOptions unet = small_images(64);
+  unet.hidden = 16;
+  unet.layers = 2;  // 28 pixels halve twice
   return {
       {{"mlp", "linear layers with ReLU (--hidden, --layers)"}, mlp, make_mlp},
       cifar("resnet20", "residual network for small images, 20 layers", 3, false),
+      cifar("resnet32", "the same, 32 layers", 5, false),
+      cifar("resnet44", "the same, 44 layers", 7, false),
       cifar("resnet56", "the same, 56 layers", 9, false),
       cifar("resnet110", "the same, 110 layers", 18, false),
       cifar("resnet1202", "the same, 1202 layers", 200, false),
@@ -66,7 +71,11 @@ std::vector<Entry> make_entries() {
       resnet("resnet152", "the same with bottlenecks, 152 layers", {true, {3, 8, 36, 3}}),
       {{"vgg16", "VGG-16 without batch norm"}, large_images(16), make_vgg16},
       {{"densenet", "a small densely connected network"}, small_images(64), make_densenet},
-      {{"unet", "a small U-Net with long skips, pooled to classes"}, small_images(64), make_unet},
+      {{"unet",
+        "U-Net with long skips, pooled to classes (--hidden: channels at the top, --layers: "
+        "depth)"},
+       unet,
+       make_unet},
       {{"lstm", "LSTM language model over bytes of a text", true},
        language(),
        [](std::string_view n, const ModelOptions& o) {
@@ -137,6 +146,9 @@ ModelOptions complete_options(std::string_view name, const ModelOptions& options
   if (options.embedding == 0 && entry.info.sequence) complete.embedding = complete.hidden;
   complete.chunk = std::min(complete.chunk,
                             complete.seq_len);  // a chunk longer than the sequence is the sequence
+  if (!options.stateful && !entry.info.sequence) {
+    throw base::input_error("stateful = false: model '{}' carries no state between windows", name);
+  }
   if (options.dropout < 0 || options.dropout >= 1) {
     throw base::input_error("--dropout {}: must lie in [0, 1)", options.dropout);
   }

@@ -18,6 +18,7 @@ TEST(TrainingGraphs, OfAllModelsUpdateEveryTrainableParameterOnce) {
       parameters += value.role == graph::Role::kParameter;
     for (const graph::Node& node : training.graph.nodes) sgd += node.op == graph::OpKind::kSgd;
     EXPECT_EQ(sgd, parameters) << info.name;
+    EXPECT_NO_THROW(graph::validate(training.graph)) << info.name;
   }
 }
 
