@@ -86,21 +86,37 @@ std::unique_ptr<Kernel> plan_reshape(Booking& b) {
   });
 }
 
+// Lanes of the blocked layout in which the inputs of a concat are joined; 1 when they have to be
+// made plain: when none is blocked, or when a part but the last ends inside of a block of channels.
+std::int64_t lanes_for_concat(const Booking& b, std::int64_t axis) {
+  std::int64_t lanes = 1;
+  for (std::size_t i = 0; i < b.inputs() && lanes == 1; ++i) {
+    ChannelView view;
+    if (b.layout(i).is_plain || !channel_view(b.layout(i), view)) continue;
+    if (view.lanes == 8 || view.lanes == 16) lanes = view.lanes;
+  }
+  if (axis != 1) return lanes;
+  for (std::size_t i = 0; i + 1 < b.inputs(); ++i) {
+    if (b.input(i).shape[1] % lanes != 0) return 1;
+  }
+  return lanes;
+}
+
 // x1 x2 ... => y
 std::unique_ptr<Kernel> plan_concat(Booking& b) {
   const std::int64_t axis = b.attributes<AxisAttributes>().axis;
   const auto at = static_cast<std::size_t>(axis);
   const Bytes element = graph::dtype_bytes(b.output(0).dtype);
-  b.require_common(0, b.inputs());
-  std::int64_t lanes = 16;
+  const std::int64_t lanes = lanes_for_concat(b, axis);
+  // The parts differ in shape, so each gets the blocked layout of its own shape.
   for (std::size_t i = 0; i < b.inputs(); ++i) {
-    const std::int64_t size = b.input(i).shape[at];
-    // A last part may end inside of a block, an earlier one may not.
-    const std::int64_t limit = i + 1 == b.inputs() ? size : size + 1;
-    lanes = std::min(lanes, lanes_for_cut(b.layout(i), axis, 0, size, limit));
+    if (lanes == 1) {
+      b.require_plain(i);
+    } else {
+      b.require(i, channel_desc(b.input(i).shape, lanes));
+    }
   }
   if (lanes == 1) {
-    for (std::size_t i = 0; i < b.inputs(); ++i) b.require_plain(i);
     b.produce_plain(0);
   } else {
     b.produce(0, channel_desc(b.output(0).shape, lanes));
