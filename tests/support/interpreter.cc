@@ -75,8 +75,6 @@ Interpreter::Interpreter(std::unique_ptr<kernels::Program> program,
   }
 }
 
-Interpreter::~Interpreter() = default;
-
 bool Interpreter::has(std::string_view name) const {
   return by_name_.contains(std::string(name));
 }

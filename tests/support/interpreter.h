@@ -36,7 +36,6 @@ class Interpreter {
  public:
   explicit Interpreter(std::unique_ptr<kernels::Program> program,
                        const InterpreterOptions& options = {});
-  ~Interpreter();
 
   [[nodiscard]] const graph::PreparedGraph& prepared() const { return program_->prepared(); }
   [[nodiscard]] ValueId id(std::string_view name) const;  // Error(kInput) when there is none
