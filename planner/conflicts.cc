@@ -11,6 +11,24 @@ std::int32_t rank_of(const std::vector<std::int64_t>& sorted, std::int64_t time)
                                    sorted.begin());
 }
 
+// From the numbers that start and end in each section.
+std::int64_t count_pairs(const std::vector<PackItem>& items) {
+  std::int32_t sections = 0;
+  for (const PackItem& item : items) sections = std::max(sections, item.end);
+  std::vector<std::int64_t> starts(static_cast<std::size_t>(sections) + 1, 0), ends = starts;
+  for (const PackItem& item : items) {
+    ++starts[static_cast<std::size_t>(item.begin)];
+    ++ends[static_cast<std::size_t>(item.end)];
+  }
+  std::int64_t pairs = 0, live = 0;
+  for (std::size_t s = 0; s < starts.size(); ++s) {
+    live -= ends[s];
+    pairs += starts[s] * live + starts[s] * (starts[s] - 1) / 2;
+    live += starts[s];
+  }
+  return pairs;
+}
+
 }  // namespace
 
 PackItems make_pack_items(const std::vector<TimeRange>& times, const std::vector<Bytes>& bytes,
@@ -42,6 +60,7 @@ PackItems make_pack_items(const std::vector<TimeRange>& times, const std::vector
 }
 
 std::optional<Conflicts> Conflicts::find(const std::vector<PackItem>& items, std::int64_t limit) {
+  if (count_pairs(items) > limit) return std::nullopt;
   std::vector<std::int32_t> by_start(items.size());
   std::iota(by_start.begin(), by_start.end(), 0);
   std::stable_sort(by_start.begin(), by_start.end(), [&](std::int32_t a, std::int32_t b) {
@@ -56,7 +75,6 @@ std::optional<Conflicts> Conflicts::find(const std::vector<PackItem>& items, std
     std::erase_if(live, [&](std::int32_t other) {
       return items[static_cast<std::size_t>(other)].end <= item.begin;
     });
-    if (static_cast<std::int64_t>(pairs.size() + live.size()) > limit) return std::nullopt;
     for (std::int32_t other : live) {
       pairs.emplace_back(i, other);
       ++count[static_cast<std::size_t>(i)];
