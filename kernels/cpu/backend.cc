@@ -1,9 +1,9 @@
 #include "kernels/backend.h"
 
 #include <algorithm>
-#include <omp.h>
 #include <sched.h>
 
+#include "kernels/cpu/parallel.h"
 #include "kernels/cpu/program.h"
 
 namespace reprise::kernels {
@@ -61,7 +61,7 @@ class CpuBackend final : public Backend {
                               graph.name);
     }
     // Primitives are made for the number of threads that will run them.
-    omp_set_num_threads(threads_);
+    cpu::use_threads(threads_);
     return std::make_unique<cpu::CpuProgram>(cpu::choose_layouts(graph, fixed), threads_);
   }
 

@@ -21,6 +21,13 @@ namespace reprise::kernels::cpu {
 // Elements below which a second thread costs more than it brings.
 inline constexpr std::int64_t kSerialElements = 8192;
 
+// Settings of the calling thread, which need not be the one of the last call. Without adjustment by
+// load: the bits of a result may depend on the number of threads.
+inline void use_threads(int threads) {
+  omp_set_dynamic(0);
+  omp_set_num_threads(threads);
+}
+
 // f(begin, end) over [0, count) cut into equal parts, one a thread; `work` is about the number of
 // elements touched in all.
 template <class F>

@@ -1,8 +1,8 @@
 #include "kernels/cpu/program.h"
 
 #include <cstring>
-#include <omp.h>
 
+#include "kernels/cpu/parallel.h"
 #include "kernels/cpu/primitive.h"
 
 namespace reprise::kernels::cpu {
@@ -30,8 +30,7 @@ CpuProgram::CpuProgram(LaidOut laid_out, int threads)
 }
 
 void CpuProgram::run(NodeId node, const Call& call, const graph::StepContext& context) {
-  // A setting of the calling thread, which need not be the one of the last call.
-  omp_set_num_threads(threads_);
+  use_threads(threads_);
   laid_out_.kernels[node]->execute({.inputs = call.inputs,
                                     .outputs = call.outputs,
                                     .workspace = call.workspace,
@@ -60,7 +59,7 @@ void CpuProgram::import_value(ValueId value, std::span<const std::byte> plain, s
     if (!plain.empty()) std::memcpy(stored, plain.data(), plain.size());
     return;
   }
-  omp_set_num_threads(threads_);
+  use_threads(threads_);
   copy_between(layout.plain, plain.data(), layout.desc, stored);
 }
 
@@ -70,7 +69,7 @@ void CpuProgram::export_value(ValueId value, const std::byte* stored, std::span<
     if (!plain.empty()) std::memcpy(plain.data(), stored, plain.size());
     return;
   }
-  omp_set_num_threads(threads_);
+  use_threads(threads_);
   copy_between(layout.desc, stored, layout.plain, plain.data());
 }
 
