@@ -104,9 +104,10 @@ Booked Booking::finish(std::unique_ptr<Kernel> kernel) {
     bytes += static_cast<double>(table_[booked_.writes[o]].bytes);
   }
   graph::PreparedNode& booked = booked_.node;
-  booked.bytes_moved = bytes;
+  if (booked.bytes_moved == 0) booked.bytes_moved = bytes;
   // A reshape hands its bytes on.
-  booked.cost_ns = node_.op == graph::OpKind::kReshape ? 0 : analytic_cost_ns(booked.flops, bytes);
+  booked.cost_ns =
+      node_.op == graph::OpKind::kReshape ? 0 : analytic_cost_ns(booked.flops, booked.bytes_moved);
   for (const graph::InplacePair& pair : graph::inplace_pairs(node_)) {
     const LayoutId read = booked_.reads[static_cast<std::size_t>(pair.input)];
     const LayoutId write = booked_.writes[static_cast<std::size_t>(pair.output)];

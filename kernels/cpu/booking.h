@@ -63,6 +63,8 @@ class Booking {
   // Reserves workspace; returns the offset of the piece, a multiple of the arena's alignment.
   std::size_t workspace(Bytes bytes);
   void flops(double count) { booked_.node.flops = count; }
+  // Bytes read and written, where that is not all of every input and output.
+  void moves(double bytes) { booked_.node.bytes_moved = bytes; }
 
   // Checks that the layouts are complete, prices the node, settles in-place pairs.
   [[nodiscard]] Booked finish(std::unique_ptr<Kernel> kernel);

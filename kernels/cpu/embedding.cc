@@ -32,6 +32,7 @@ std::unique_ptr<Kernel> plan_embedding(Booking& b) {
   const std::int64_t rows = b.input(0).shape[0];
   const std::int64_t width = b.input(0).shape[1];
   const std::int64_t count = graph::element_count(b.input(1).shape);
+  b.moves(static_cast<double>(2 * count * width) * sizeof(float));  // only the rows that are named
   return make_kernel([=](const Run& run) {
     const float* table = run.input<float>(0);
     const auto* ids = run.input<std::int32_t>(1);
@@ -55,6 +56,8 @@ std::unique_ptr<Kernel> plan_embedding_grad(Booking& b) {
   const std::int64_t count = graph::element_count(b.input(0).shape);
   const bool accumulate = b.node().accumulate;
   b.flops(static_cast<double>(count * width));
+  const std::int64_t zeroed = accumulate ? 0 : rows * width;
+  b.moves(static_cast<double>(3 * count * width + zeroed) * sizeof(float));
   return make_kernel([=](const Run& run) {
     const auto* ids = run.input<std::int32_t>(0);
     const float* dy = run.input<float>(1);
