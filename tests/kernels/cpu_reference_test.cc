@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <random>
 
+#include "agreement.h"
 #include "cpu_runner.h"
 #include "graph/autodiff.h"
 #include "graph/builder.h"
@@ -304,24 +305,6 @@ void fill_both(CpuRunner& a, CpuRunner& b, std::uint32_t seed) {
     a.set(value.name, data);
     b.set(value.name, data);
   }
-}
-
-double largest_of(const std::vector<float>& values) {
-  double largest = 1e-30;
-  for (const float x : values) largest = std::max(largest, std::abs(static_cast<double>(x)));
-  return largest;
-}
-
-// The largest difference over the largest element (or over a `scale` that is larger).
-double relative_difference(const std::vector<float>& got, const std::vector<float>& truth,
-                           double scale = 0) {
-  const double largest = std::max(largest_of(truth), scale);
-  double difference = 0;
-  for (std::size_t i = 0; i < truth.size(); ++i) {
-    const double d = std::abs(static_cast<double>(got[i]) - truth[i]);
-    difference = std::isnan(d) ? INFINITY : std::max(difference, d);
-  }
-  return difference / largest;
 }
 
 class CpuAgainstReference : public testing::TestWithParam<OpCase> {};
