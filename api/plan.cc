@@ -66,6 +66,7 @@ std::variant<PlannedTraining, planner::Infeasible> plan_step(const graph::Prepar
                            .seed = options.seed,
                            .segments = options.segments,
                            .cache = planner::make_plan_cache()};
+  if (options.search_moves > 0) request.search_moves = options.search_moves;
   const planner::Plan keep_all = plan_keep_all(request);
   const bool need_floor = options.find_floor || options.budget.kind == Budget::Kind::kFloor;
   const Bytes floor = need_floor ? planner::find_strategy("auto").floor(request) : 0;
