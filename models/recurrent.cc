@@ -48,7 +48,8 @@ class LanguageModel {
     }
     b.set_loss(
         b.scale(loss_, 1.0 / static_cast<double>(options_.seq_len * options_.batch), "loss"));
-    if (!options_.training) b.add_output(correct_);
+    // Counts have no scale; a reshape gives the sum over the chunks its name.
+    if (!options_.training) b.add_output(b.reshape(correct_, {}, "correct"));
     return model_.finish();
   }
 

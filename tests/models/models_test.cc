@@ -157,6 +157,7 @@ TEST(Models, EvaluationReadsTheVariablesOfTrainingAndCounts) {
     EXPECT_EQ(training.outputs.size(), 1U) << info.name;
     ASSERT_EQ(evaluation.outputs.size(), 2U) << info.name;
     const graph::Value& correct = evaluation.values[evaluation.outputs[1]];
+    EXPECT_EQ(correct.name, "correct") << info.name;
     EXPECT_EQ(correct.dtype, graph::DType::kI32) << info.name;
     EXPECT_EQ(correct.shape, graph::Shape{}) << info.name;
     for (const graph::Node& node : evaluation.nodes) {
