@@ -16,12 +16,12 @@ using base::Bytes;
 // The bytes live at the instruction where the live sum is largest.
 struct PeakBreakdown {
   std::int64_t instruction = 0;
-  std::string node;  // name of the node that runs there
+  std::string node;  // name of the node that runs there; empty in an empty schedule
   struct Item {
-    std::string category;  // "parameters", "optimizer state", ..., "workspace", "holes"
+    std::string category;  // "parameter", ..., "workspace", "alignment and holes"
     Bytes bytes = 0;
   };
-  std::vector<Item> items;  // adds up to the arena: holes and alignment are the last item
+  std::vector<Item> items;  // those above 0; they add up to the arena
 };
 [[nodiscard]] PeakBreakdown break_down_peak(const schedule::PlannedStep& step);
 
@@ -35,7 +35,7 @@ struct GroupFate {
   Bytes kept_bytes = 0;       // outputs of first runs that lie in the arena when backward begins
 };
 // In program order of first appearance. Parts are the first component of node names ("layer1" of
-// "layer1.0.conv1"); numbered parts are put together when there are more than `most`.
+// "layer1.0.conv1"); numbered parts are put together ("chunk*") when there are more than `most`.
 [[nodiscard]] std::vector<GroupFate> fate_by_part(const schedule::PlannedStep& step,
                                                   std::size_t most = 24);
 [[nodiscard]] std::vector<GroupFate> fate_by_op(const schedule::PlannedStep& step);

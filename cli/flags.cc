@@ -132,7 +132,7 @@ void add_model_flags(CLI::App& app, Flags& flags) {
     take_model(flags, text);
   })->required();
   add_value(app, "--data", "DATA",
-            "fashion-mnist[:DIR], idx:DIR, cifar10:DIR, text:FILE\nor synthetic (the default)",
+            "fashion-mnist[:DIR], idx:DIR, cifar10:DIR, text:FILE or synthetic (the default)",
             [&flags](const std::string& text) {
               flags.train.data = with_flag("--data", [&] { return api::parse_data(text); });
               flags.data_given = true;
@@ -170,8 +170,8 @@ void add_optimizer_flags(CLI::App& app, Flags& flags) {
               optimizer.rate = parse_real("--lr", text, 0, kHuge);
             });
   add_value(app, "--lr-schedule", "KIND",
-            "constant (the default), cosine, or step[:PERIOD[:FACTOR]]\n"
-            "(default: a tenth after each third of the run)",
+            "constant (the default), cosine, or step[:PERIOD[:FACTOR]] (default: a tenth "
+            "after each third of the run)",
             [&optimizer](const std::string& text) { take_schedule(optimizer, text); });
   add_whole(app, "--warmup", "first steps, over which the rate rises to --lr",
             optimizer.warmup_steps, 0);
@@ -189,9 +189,9 @@ void add_planner_flags(CLI::App& app, Flags& flags) {
   api::PlanOptions& plan = flags.train.session.plan;
   app.option_defaults()->group("Memory");
   add_value(app, "--budget", "BYTES",
-            "300MiB, 2GB, 40% (of keeping everything), floor (the least\n"
-            "possible) or unlimited (the default); everything counts:\n"
-            "weights, optimizer state, activations, workspaces",
+            "300MiB, 2GB, 40% (of keeping everything), floor (the least possible) or "
+            "unlimited (the default); everything counts: weights, optimizer state, activations, "
+            "workspaces",
             [&flags, &plan](const std::string& text) {
               plan.budget = with_flag("--budget", [&] { return api::parse_budget(text); });
               flags.budget_text = text;
@@ -248,7 +248,7 @@ void add_run_flags(CLI::App& app, Flags& flags) {
   app.add_flag_callback(
       "--no-eval", [&train] { train.evaluate = false; }, "do not evaluate on the test part");
   app.add_flag("--debug", train.session.debug,
-               "check every instruction: sentinels around what it writes,\nNaN in freed bytes");
+               "check every instruction: sentinels around what it writes, NaN in freed bytes");
 }
 
 api::TrainOptions complete_flags(const Flags& flags) {

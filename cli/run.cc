@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <exception>
+#include <memory>
 #include <new>
 
 #include "cli/command.h"
+#include "cli/help.h"
 #include "cli/report.h"
 #include "cli/values.h"
 #include "cli/version.h"
@@ -64,7 +66,7 @@ base::Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
   }
   std::vector<std::string> flags;
   for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+    for (const std::string& name : option->get_lnames()) flags.push_back(fmt::format("--{}", name));
   }
   const std::string word = extras.front().substr(0, extras.front().find('='));
   const bool is_flag = word.starts_with('-');
@@ -78,16 +80,17 @@ base::Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
 int run_command(const Command& command, std::vector<std::string> args, Context& context,
                 const RunOptions& options) {
   CLI::App app(std::string(command.summary), std::string(command.name));
-  app.get_formatter()->column_width(26);
-  app.get_formatter()->label("OPTIONS", "FLAGS");
+  app.formatter(std::make_shared<HelpFormatter>());
   const Action action = command.add(app);
   app.add_flag("--json", context.json,
-               "print one JSON document on standard output and nothing else");
+               "print one JSON document on standard output and nothing else")
+      ->group("Output");
+  app.set_help_flag("-h,--help", "print this help")->group("Output");
   std::reverse(args.begin(), args.end());  // CLI11 takes its arguments from the back
   try {
     app.parse(std::move(args));
   } catch (const CLI::CallForHelp&) {
-    context.out << app.help("reprise " + std::string(command.name));
+    context.out << app.help("reprise");
     return kOk;
   } catch (const CLI::ParseError& error) {
     throw usage_error(app, error);

@@ -137,6 +137,7 @@ Action add_show(CLI::App& app) {
   app.add_option("file", flags->file, "a plan file, as 'reprise plan --out' writes it")
       ->required()
       ->type_name("FILE");
+  app.option_defaults()->group("Output");
   add_value(app, "--limit", "N", "instructions to print; default 40",
             [flags](const std::string& text) { flags->limit = parse_whole("--limit", text, 0); });
   app.add_flag("--all", flags->all, "print every instruction");

@@ -101,7 +101,7 @@ std::string table_of(const std::vector<Point>& points, Bytes keep_all) {
         cells.push_back(std::move(cell));
       }
     } else {
-      const std::string reason = "needs " + base::format_bytes(point.floor);
+      const std::string reason = fmt::format("needs {}", base::format_bytes(point.floor));
       for (std::string cell :
            {reason, std::string("-"), std::string("-"), std::string("-"), std::string("-")}) {
         cells.push_back(std::move(cell));

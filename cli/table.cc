@@ -49,9 +49,43 @@ std::string Facts::text(int indent) const {
   for (const auto& [name, value] : facts_) width = std::max(width, name.size());
   std::string text;
   for (const auto& [name, value] : facts_) {
-    text += fmt::format("{:{}}{:<{}}  {}\n", "", indent, name, width, value);
+    const auto margin = static_cast<std::size_t>(indent);
+    text += std::string(margin, ' ') + hanging(name, value, width + 2, 100 - margin, margin) + "\n";
   }
   return text;
+}
+
+std::string hanging(const std::string& name, const std::string& text, std::size_t width,
+                    std::size_t end, std::size_t indent) {
+  const std::string margin = fmt::format("\n{:{}}", "", width + indent);
+  std::string out = name;
+  if (name.size() + 1 < width) {
+    out += std::string(width - name.size(), ' ');
+  } else {
+    out += margin;
+  }
+  std::size_t column = width;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t stop = std::min(text.find_first_of(" \n", at), text.size());
+    if (column > width && column + (stop - at) > end) {
+      while (out.back() == ' ') out.pop_back();
+      out += margin;
+      column = width;
+    }
+    out += text.substr(at, stop - at);
+    column += stop - at;
+    if (stop == text.size()) break;
+    if (text[stop] == '\n') {
+      out += margin;
+      column = width;
+    } else {
+      out += ' ';
+      ++column;
+    }
+    at = stop + 1;
+  }
+  return out;
 }
 
 std::string grouped(std::int64_t number) {
@@ -59,7 +93,7 @@ std::string grouped(std::int64_t number) {
   const std::size_t first = digits.front() == '-' ? 1 : 0;
   for (std::size_t i = digits.size(); i > first + 3;) {
     i -= 3;
-    digits.insert(i, ",");
+    digits.insert(i, 1, ',');
   }
   return digits;
 }

@@ -38,6 +38,11 @@ class Facts {
   std::vector<std::pair<std::string, std::string>> facts_;
 };
 
+// `name`, then `text` from column `width` on, broken at spaces before column `end` and at its own
+// line ends; further lines are indented by `indent` more than the text's place on the first.
+[[nodiscard]] std::string hanging(const std::string& name, const std::string& text,
+                                  std::size_t width, std::size_t end, std::size_t indent = 0);
+
 [[nodiscard]] std::string grouped(std::int64_t number);            // "1,234,567"
 [[nodiscard]] std::string exact_bytes(std::int64_t bytes);         // "1.2 MiB (1,234,567 bytes)"
 [[nodiscard]] std::string milliseconds(std::int64_t nanoseconds);  // "12.34 ms"

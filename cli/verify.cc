@@ -75,6 +75,7 @@ Action add_verify(CLI::App& app) {
   app.add_option("file", flags->file, "a plan file, as 'reprise plan --out' writes it")
       ->required()
       ->type_name("FILE");
+  app.option_defaults()->group("Output");
   add_value(app, "--limit", "N", "violations to print; default 20",
             [flags](const std::string& text) {
               flags->limit = parse_whole("--limit", text, 1, 1'000'000);

@@ -1,25 +1,42 @@
 #include "cli/watcher.h"
 
+#include <sstream>
+
 #include "cli/report.h"
 #include "fmt/format.h"
+
+#include "runtime/progress.h"
 
 namespace reprise::cli {
 
 struct Watcher::Impl {
-  Context& context;
+  explicit Impl(Context& context)
+      : stop(context.stop), line(context.err, {.terminal = context.err_is_terminal}) {}
 
-  void planned(const api::PlanReport& report) const {
-    context.err << report.model << ", planned before the first step:\n" << plan_lines(report);
+  void print(const std::string& text) {
+    std::istringstream lines(text);
+    for (std::string each; std::getline(lines, each);) line.print(each);
   }
-  void stepped(const api::TrainHooks::Step& /*step*/) const {}
-  void evaluated(const api::TrainHooks::Evaluated& test) const {
-    context.err << fmt::format("step {}: test accuracy {:.2f} %, loss {:.4f}\n", test.step,
-                               test.accuracy * 100.0, test.loss);
+  void planned(const api::PlanReport& report) {
+    print(report.model + ", planned before the first step:\n" + plan_lines(report));
   }
-  void note(const std::string& text) const { context.err << text << "\n"; }
+  void stepped(const api::TrainHooks::Step& step) {
+    line.update({.step = step.step,
+                 .total_steps = step.total_steps,
+                 .loss = step.loss,
+                 .items_per_second = step.items_per_second,
+                 .memory_bytes = step.arena_bytes});
+  }
+  void evaluated(const api::TrainHooks::Evaluated& test) {
+    print(fmt::format("step {}: test accuracy {:.2f} %, loss {:.4f}", test.step,
+                      test.accuracy * 100.0, test.loss));
+  }
+
+  const std::atomic<bool>* stop;
+  runtime::ProgressLine line;
 };
 
-Watcher::Watcher(Context& context) : impl_(std::make_unique<Impl>(Impl{context})) {}
+Watcher::Watcher(Context& context) : impl_(std::make_unique<Impl>(context)) {}
 Watcher::~Watcher() = default;
 
 api::TrainHooks Watcher::hooks() {
@@ -27,10 +44,12 @@ api::TrainHooks Watcher::hooks() {
   return {.planned = [impl](const api::PlanReport& report) { impl->planned(report); },
           .stepped = [impl](const api::TrainHooks::Step& step) { impl->stepped(step); },
           .evaluated = [impl](const api::TrainHooks::Evaluated& test) { impl->evaluated(test); },
-          .note = [impl](const std::string& text) { impl->note(text); },
-          .stop = impl->context.stop};
+          .note = [impl](const std::string& text) { impl->print(text); },
+          .stop = impl->stop};
 }
 
-void Watcher::finish() {}
+void Watcher::finish() {
+  impl_->line.finish();
+}
 
 }  // namespace reprise::cli
