@@ -1,0 +1,155 @@
+// plan and sweep: documents, budgets at and around the floor, what the breakdown adds up to.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/cli/run_cli.h"
+
+namespace reprise::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+Json plan(const std::vector<std::string>& flags) {
+  const Ran ran = run_cli(with(with({"plan", "--json"}, kTiny), flags));
+  EXPECT_EQ(ran.code, 0) << ran.out;
+  return ran.document();
+}
+
+TEST(PlanCommand, TheDocumentHasTheFixedNames) {
+  const Json document = plan({"--budget", "floor"});
+  for (const char* name :
+       {"model", "planner", "nodes", "budget_bytes", "peak_bytes", "floor_bytes", "keep_all_bytes",
+        "cost_ns", "keep_all_cost_ns", "overhead", "lower_bound_ns", "gap", "recomputed_nodes",
+        "fragmentation", "plan_ms"}) {
+    EXPECT_TRUE(document.contains(name)) << name;
+  }
+  EXPECT_EQ(document["model"], "mlp");
+}
+
+TEST(PlanCommand, WithoutABudgetNothingIsRecomputed) {
+  const Json document = plan({});
+  EXPECT_EQ(document["recomputed_nodes"], 0);
+  EXPECT_EQ(document["overhead"], 0.0);
+  EXPECT_EQ(document["peak_bytes"], document["keep_all_bytes"]);
+  EXPECT_EQ(document["gap"], 0.0);
+}
+
+TEST(PlanCommand, ParametersAreCountedAsWritten) {
+  // 16 inputs -> 8 layers of 16 -> 3 classes: 8 * (16 * 16 + 16) + 3 * 16 + 3.
+  EXPECT_EQ(plan({})["parameters"], 8 * (16 * 16 + 16) + 3 * 16 + 3);
+}
+
+TEST(PlanCommand, TheCategoriesAddUpToThePeak) {
+  for (const char* budget : {"unlimited", "floor"}) {
+    const Json document = plan({"--budget", budget});
+    std::int64_t sum = 0;
+    for (const auto& [name, bytes] : document["peak_categories"].items()) {
+      sum += bytes.get<std::int64_t>();
+    }
+    EXPECT_EQ(sum, document["peak_bytes"].get<std::int64_t>()) << budget;
+  }
+}
+
+TEST(PlanCommand, PartsAndOpsCountTheSameRuns) {
+  const Json document = plan({"--budget", "floor"});
+  for (const char* list : {"parts", "ops"}) {
+    std::int64_t extra = 0;
+    std::int64_t extra_ns = 0;
+    for (const Json& row : document[list]) {
+      extra += row["extra_runs"].get<std::int64_t>();
+      extra_ns += row["extra_ns"].get<std::int64_t>();
+      EXPECT_LE(row["recomputed_nodes"], row["nodes"]);
+    }
+    EXPECT_GT(extra, 0) << list;
+    // Only forward nodes are listed; a plan may repeat others too.
+    EXPECT_LE(extra, document["recomputed_nodes"].get<std::int64_t>()) << list;
+    EXPECT_LE(extra_ns, document["cost_ns"].get<std::int64_t>() -
+                            document["keep_all_cost_ns"].get<std::int64_t>())
+        << list;
+  }
+}
+
+TEST(PlanCommand, PlansAtTheFloorAndRefusesOneByteBelow) {
+  const auto floor = plan({"--budget", "floor"})["floor_bytes"].get<std::int64_t>();
+  EXPECT_EQ(plan({"--budget", std::to_string(floor)})["peak_bytes"], floor);
+
+  const auto below = with(with({"plan"}, kTiny), {"--budget", std::to_string(floor - 1)});
+  const Ran json = run_cli(with(below, {"--json"}));
+  EXPECT_EQ(json.code, 3);
+  const Json error = json.document()["error"];
+  EXPECT_EQ(error["kind"], "infeasible");
+  EXPECT_EQ(error["floor_bytes"], floor);
+  EXPECT_NE(error["bound_by"], "");
+  EXPECT_FALSE(error["largest"].empty());
+
+  const Ran text = run_cli(below);
+  EXPECT_EQ(text.code, 3);
+  EXPECT_EQ(text.out, "");
+  EXPECT_THAT(text.err, HasSubstr("--budget " + std::to_string(floor)));  // what to do
+  EXPECT_THAT(text.err, HasSubstr("iB"));                                 // in MiB or KiB, too
+  EXPECT_THAT(text.err, HasSubstr(error["bound_by"].get<std::string>()));
+  EXPECT_THAT(text.err, HasSubstr(error["largest"][0]["tensor"].get<std::string>()));
+}
+
+TEST(PlanCommand, BudgetsMeanWhatTheySay) {
+  const Json whole = plan({});
+  const auto keep_all = whole["keep_all_bytes"].get<std::int64_t>();
+  EXPECT_EQ(plan({"--budget", "64MiB"})["budget_bytes"], 67'108'864);
+  EXPECT_EQ(plan({"--budget", "200%"})["budget_bytes"], 2 * keep_all);
+  const Json tight = plan({"--budget", "90%"});
+  EXPECT_EQ(tight["budget_bytes"], keep_all * 9 / 10);
+  EXPECT_LE(tight["peak_bytes"], tight["budget_bytes"]);
+}
+
+TEST(PlanCommand, SaysTheSameInWords) {
+  const Ran ran = run_cli(with(with({"plan"}, kTiny), {"--budget", "floor"}));
+  EXPECT_EQ(ran.code, 0);
+  for (const char* word : {"mlp on cpu", "planner", "keep all", "floor", "certificate",
+                           "fragmentation", "The peak", "recomputed", "extra time", "parameter"}) {
+    EXPECT_THAT(ran.out, HasSubstr(word)) << ran.out;
+  }
+}
+
+TEST(SweepCommand, GoesFromTheFloorToKeepingEverything) {
+  const TempFolder folder;
+  const std::string csv = (folder / "sweep.csv").string();
+  const Ran ran = run_cli(with(with({"sweep", "--json"}, kTiny),
+                               {"--budgets", "5", "--planners", "auto,sqrt_n", "--csv", csv}));
+  ASSERT_EQ(ran.code, 0) << ran.out;
+  const Json document = ran.document();
+  const Json& points = document["points"];
+  EXPECT_EQ(points.size(), 10U);
+  EXPECT_EQ(points.front()["budget_bytes"], document["floor_bytes"]);
+  EXPECT_EQ(points.back()["budget_bytes"], document["keep_all_bytes"]);
+  std::int64_t last_cost = std::numeric_limits<std::int64_t>::max();
+  for (const Json& point : points) {
+    if (point["planner"] != "auto") continue;
+    ASSERT_TRUE(point["feasible"]);
+    EXPECT_LE(point["peak_bytes"], point["budget_bytes"]);
+    EXPECT_LE(point["cost_ns"], last_cost);  // more budget never costs more time
+    last_cost = point["cost_ns"].get<std::int64_t>();
+  }
+  EXPECT_EQ(last_cost, document["keep_all_cost_ns"]);
+
+  std::istringstream lines(read_file(csv));
+  std::string line;
+  std::getline(lines, line);
+  const auto columns = std::count(line.begin(), line.end(), ',');
+  std::size_t rows = 0;
+  for (; std::getline(lines, line); ++rows) {
+    EXPECT_EQ(std::count(line.begin(), line.end(), ','), columns) << line;
+  }
+  EXPECT_EQ(rows, points.size());
+}
+
+TEST(SweepCommand, StopsWhenAsked) {
+  const std::atomic<bool> stop{true};
+  const Ran ran = run_cli(with({"sweep", "--json"}, kTiny), {.stop = &stop});
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_TRUE(ran.document()["points"].empty());
+}
+
+}  // namespace
+}  // namespace reprise::cli

@@ -1,0 +1,50 @@
+#pragma once
+
+// Runs the program in this process and keeps what it said.
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cli/run.h"
+#include "nlohmann/json.hpp"
+
+#include "tests/runtime/temp_folder.h"
+
+namespace reprise::cli {
+
+struct Ran {
+  int code = -1;
+  std::string out, err;
+
+  // The one document of --json; fails the parse, and so the test, when there is anything else.
+  [[nodiscard]] nlohmann::json document() const { return nlohmann::json::parse(out); }
+  [[nodiscard]] std::string error_message() const {
+    return document().at("error").at("message").get<std::string>();
+  }
+};
+
+inline Ran run_cli(const std::vector<std::string>& args, const RunOptions& options = {}) {
+  std::ostringstream out, err;
+  const int code = run(args, out, err, options);
+  return {code, out.str(), err.str()};
+}
+
+// `args` followed by `more`.
+inline std::vector<std::string> with(std::vector<std::string> args,
+                                     const std::vector<std::string>& more) {
+  args.insert(args.end(), more.begin(), more.end());
+  return args;
+}
+
+// A network that plans and trains in milliseconds, and whose activations outweigh its weights, so
+// that there is something to recompute.
+inline const std::vector<std::string> kTiny = {
+    "--model", "mlp",      "--batch", "64",        "--image", "1x4x4",     "--hidden",
+    "16",      "--layers", "8",       "--classes", "3",       "--threads", "1"};
+
+using runtime::testing::read_file;
+using runtime::testing::TempFolder;
+using runtime::testing::write_file;
+
+}  // namespace reprise::cli
