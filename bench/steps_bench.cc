@@ -1,0 +1,118 @@
+// Whole training steps at three budgets: what recomputation costs next to what was planned.
+//
+// Counters: items/s; flop/s over all kernel runs of the schedule, repeated ones too; the arena; the
+// plan's own time for the step, to be held against the measured one; its planned overhead.
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "benchmark/benchmark.h"
+
+#include "api/session.h"
+#include "graph/random.h"
+#include "models/model.h"
+
+namespace {
+
+using namespace reprise;
+
+struct Work {
+  const char* name;
+  const char* model;
+  models::ModelOptions options;
+};
+
+std::vector<Work> all_work() {
+  models::ModelOptions fashion{
+      .batch = 64, .channels = 1, .height = 28, .width = 28, .classes = 10};
+  models::ModelOptions imagenet{.batch = 4};
+  models::ModelOptions text{.batch = 16, .hidden = 256, .vocabulary = 96, .seq_len = 256};
+  return {{"resnet20", "resnet20", fashion},
+          {"resnet50", "resnet50", imagenet},
+          {"lstm", "lstm", text}};
+}
+
+// Every input filled with plausible values: small floats, ids that every table has.
+void fill_inputs(api::Session& session, const graph::Graph& graph) {
+  for (const graph::Value& value : graph.values) {
+    if (value.role != graph::Role::kInput) continue;
+    const auto count = static_cast<std::size_t>(graph::element_count(value.shape));
+    std::vector<std::byte> plain(count * 4);
+    for (std::size_t i = 0; i < count; ++i) {
+      const float real = static_cast<float>(i % 17) / 17.0F - 0.5F;
+      const auto id = static_cast<std::int32_t>(i % 7);
+      if (value.dtype == graph::DType::kF32) {
+        std::memcpy(&plain[i * 4], &real, 4);
+      } else {
+        std::memcpy(&plain[i * 4], &id, 4);
+      }
+    }
+    session.set_input(value.name, plain);
+  }
+}
+
+double flops_of(const schedule::PlannedStep& step) {
+  double flops = 0;
+  for (const auto& instruction : step.schedule.instructions) {
+    flops += step.prepared.nodes[instruction.node].flops;
+  }
+  return flops;
+}
+
+// The budget that leaves `percent` of the activation memory of keeping everything.
+api::Budget part_of_activations(const api::PlanReport& whole, int percent) {
+  const base::Bytes rest = whole.keep_all_bytes - whole.persistent_bytes;
+  return {.kind = api::Budget::Kind::kBytes,
+          .bytes = std::max(whole.floor_bytes, whole.persistent_bytes + rest * percent / 100)};
+}
+
+std::unique_ptr<api::Session> make_session(const models::Model& model, const api::Budget& budget) {
+  api::SessionOptions options;
+  options.plan.budget = budget;
+  auto made = api::Session::create(model, {}, {}, options);
+  auto* session = std::get_if<std::unique_ptr<api::Session>>(&made);
+  return session == nullptr ? nullptr : std::move(*session);
+}
+
+void run_steps(benchmark::State& state, const Work& work, int percent) {
+  const models::Model model = models::make_model(work.model, work.options);
+  auto session = make_session(model, {});
+  if (percent < 100) {
+    const api::Budget budget = part_of_activations(session->report(), percent);
+    session.reset();  // one arena at a time
+    session = make_session(model, budget);
+  }
+  if (session == nullptr) return state.SkipWithError("the budget is infeasible");
+  fill_inputs(*session, model.graph);
+  benchmark::DoNotOptimize(session->step());  // warms caches and pages
+  for (auto _ : state) benchmark::DoNotOptimize(session->step());
+
+  const auto& report = session->report();
+  const auto options = models::complete_options(work.model, work.options);
+  const std::int64_t items = options.batch * std::max<std::int64_t>(1, options.seq_len);
+  const auto steps = static_cast<double>(state.iterations());
+  state.counters["items/s"] =
+      benchmark::Counter(static_cast<double>(items) * steps, benchmark::Counter::kIsRate);
+  state.counters["flop/s"] =
+      benchmark::Counter(flops_of(session->planned()) * steps, benchmark::Counter::kIsRate);
+  state.counters["arena_MiB"] = static_cast<double>(report.peak_bytes) / (1 << 20);
+  state.counters["planned_ms"] = static_cast<double>(report.cost_ns) * 1e-6;
+  state.counters["overhead_%"] = report.overhead * 100.0;
+}
+
+const bool registered = [] {
+  for (const Work& work : all_work()) {
+    for (const int percent : {100, 50, 25}) {
+      benchmark::RegisterBenchmark(
+          (std::string(work.name) + "/activations:" + std::to_string(percent) + "%").c_str(),
+          [work, percent](benchmark::State& state) { run_steps(state, work, percent); })
+          ->Unit(benchmark::kMillisecond)
+          ->UseRealTime();
+    }
+  }
+  return true;
+}();
+
+}  // namespace
