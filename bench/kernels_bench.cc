@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "bench/cpu_runner.h"
 #include "graph/autodiff.h"
 #include "graph/builder.h"
+#include "tests/kernels/cpu_runner.h"
 
 namespace reprise::kernels {
 namespace {

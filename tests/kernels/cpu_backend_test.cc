@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "cpu_runner.h"
 #include "graph/builder.h"
+#include "tests/kernels/cpu_runner.h"
 
 namespace reprise::kernels {
 namespace {

@@ -8,9 +8,9 @@
 #include <random>
 
 #include "agreement.h"
-#include "cpu_runner.h"
 #include "graph/autodiff.h"
 #include "graph/builder.h"
+#include "tests/kernels/cpu_runner.h"
 
 namespace reprise::kernels {
 namespace {

@@ -6,9 +6,9 @@
 #include <random>
 
 #include "allocation_counter.h"
-#include "cpu_runner.h"
 #include "graph/autodiff.h"
 #include "graph/builder.h"
+#include "tests/kernels/cpu_runner.h"
 
 namespace reprise::kernels {
 namespace {
