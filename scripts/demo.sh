@@ -26,14 +26,14 @@ scripts/install_deps.sh
 cmake --preset release
 cmake --build --preset release --target reprise --parallel "$(nproc)"
 
-# The budget that leaves a quarter of the activation memory: all that lives across steps, and a
-# quarter of the rest (or the floor, where that is more).
+# The budget that leaves a quarter of the activations: what keeping everything takes, less three
+# quarters of the activations at its peak (or the floor, where that is more).
 quarter() {
   "$reprise" plan "$@" --budget unlimited --json | python3 -c '
 import json, sys
 plan = json.load(sys.stdin)
-rest = plan["keep_all_bytes"] - plan["persistent_bytes"]
-print(max(plan["floor_bytes"], plan["persistent_bytes"] + rest // 4))'
+less = plan["peak_categories"]["activation"] * 3 // 4
+print(max(plan["floor_bytes"], plan["keep_all_bytes"] - less))'
 }
 
 # train NAME: plans, draws and trains what follows, and shows the losses.
@@ -67,4 +67,4 @@ fi
 wanted=0
 run=("${text_run[@]}")
 train lstm "LSTM on a book, 256 time steps" --model lstm --data "text:$book" --seq-len 256 \
-  --hidden 256 --batch 16 --optimizer adam
+  --chunk 16 --hidden 256 --batch 16 --optimizer adam

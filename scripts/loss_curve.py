@@ -52,7 +52,7 @@ def main():
           f"budget {plan['budget_bytes'] / mib:.1f} MiB, "
           f"keeping everything {plan['keep_all_bytes'] / mib:.1f} MiB; "
           f"{run['ms_per_step']:.1f} ms per step, "
-          f"{plan['overhead'] * 100:.1f} % of it planned for recomputation")
+          f"recomputation planned to add {plan['overhead'] * 100:.1f} %")
     if run["test_accuracy"] is not None:
         print(f"test accuracy: {run['test_accuracy'] * 100:.2f} %")
     if (run["test_accuracy"] or 0.0) < options.accuracy:
