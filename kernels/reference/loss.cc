@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "kernels/reference/op.h"
 
@@ -136,7 +137,8 @@ void adam(const Op& op) {
 }
 
 void assign(const Op& op) {
-  std::copy_n(op.in(1), op.out_count(), op.out());
+  const Dim bytes = op.in_count(1) * op.in_element_bytes(1);
+  std::memmove(op.out_bytes(), op.in_bytes(1), static_cast<std::size_t>(bytes));
 }
 
 }  // namespace reprise::kernels::reference

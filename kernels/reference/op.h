@@ -17,6 +17,18 @@ namespace reprise::kernels::reference {
 using graph::Dim;
 using graph::Shape;
 
+// f32 is stored as double, everything else as it is.
+[[nodiscard]] inline Dim stored_element_bytes(graph::DType dtype) {
+  return dtype == graph::DType::kF32 ? static_cast<Dim>(sizeof(double)) : graph::dtype_bytes(dtype);
+}
+
+// The product of the axes, which prepare() has checked: kernels neither allocate nor check again.
+[[nodiscard]] inline Dim elements(const Shape& shape) {
+  Dim count = 1;
+  for (const Dim dim : shape) count *= dim;
+  return count;
+}
+
 class Op {
  public:
   Op(const graph::Graph& graph, const graph::Node& node, const Call& call,
@@ -30,13 +42,17 @@ class Op {
   [[nodiscard]] const Shape& out_shape(std::size_t i = 0) const {
     return graph_.values[node_.outputs[i]].shape;
   }
-  [[nodiscard]] Dim in_count(std::size_t i) const { return graph::element_count(in_shape(i)); }
-  [[nodiscard]] Dim out_count(std::size_t i = 0) const {
-    return graph::element_count(out_shape(i));
-  }
+  [[nodiscard]] Dim in_count(std::size_t i) const { return elements(in_shape(i)); }
+  [[nodiscard]] Dim out_count(std::size_t i = 0) const { return elements(out_shape(i)); }
   [[nodiscard]] bool in_is_float(std::size_t i) const {
     return graph_.values[node_.inputs[i]].dtype == graph::DType::kF32;
   }
+  // Of one element of input `i` as stored.
+  [[nodiscard]] Dim in_element_bytes(std::size_t i) const {
+    return stored_element_bytes(graph_.values[node_.inputs[i]].dtype);
+  }
+  [[nodiscard]] const std::byte* in_bytes(std::size_t i) const { return call_.inputs[i]; }
+  [[nodiscard]] std::byte* out_bytes(std::size_t i = 0) const { return call_.outputs[i]; }
 
   [[nodiscard]] const double* in(std::size_t i) const {
     return reinterpret_cast<const double*>(call_.inputs[i]);
@@ -55,6 +71,11 @@ class Op {
   }
   [[nodiscard]] std::uint8_t* out_u8(std::size_t i) const {
     return reinterpret_cast<std::uint8_t*>(call_.outputs[i]);
+  }
+
+  // Row `i` of `length` doubles of the workspace (booking.cc).
+  [[nodiscard]] double* workspace_row(Dim i, Dim length) const {
+    return reinterpret_cast<double*>(call_.workspace) + i * length;
   }
 
   template <class T>
@@ -86,28 +107,72 @@ class Op {
 using Kernel = void (*)(const Op&);
 [[nodiscard]] Kernel find_kernel(graph::OpKind kind);
 
-void conv2d(const Op&), conv2d_grad_input(const Op&), conv2d_grad_weight(const Op&);
-void matmul(const Op&), bias_grad(const Op&);
-void batch_norm(const Op&), batch_norm_grad(const Op&), batch_norm_inference(const Op&),
-    batch_norm_update(const Op&);
-void layer_norm(const Op&), layer_norm_grad(const Op&);
-void relu(const Op&), relu_grad(const Op&), sigmoid(const Op&), sigmoid_grad(const Op&),
-    tanh(const Op&);
-void tanh_grad(const Op&), gelu(const Op&), gelu_grad(const Op&), add(const Op&), mul(const Op&),
-    scale(const Op&);
-void dropout(const Op&), positive(const Op&);
-void max_pool(const Op&), max_pool_grad(const Op&), avg_pool(const Op&), avg_pool_grad(const Op&);
-void global_avg_pool(const Op&), global_avg_pool_grad(const Op&), upsample(const Op&),
-    upsample_grad(const Op&);
-void copy(const Op&), concat(const Op&), slice(const Op&), slice_grad(const Op&),
-    broadcast(const Op&);
-void reduce_sum(const Op&), reduce_mean(const Op&), fill(const Op&);
-void embedding(const Op&), embedding_grad(const Op&), lstm(const Op&), lstm_grad(const Op&),
-    gru(const Op&);
-void gru_grad(const Op&);
-void softmax_cross_entropy(const Op&), softmax_cross_entropy_grad(const Op&),
-    correct_count(const Op&);
-void mean_squared_error(const Op&), mean_squared_error_grad(const Op&);
-void sgd(const Op&), adam(const Op&), assign(const Op&);
+// dense.cc
+void conv2d(const Op& op);
+void conv2d_grad_input(const Op& op);
+void conv2d_grad_weight(const Op& op);
+void matmul(const Op& op);
+void bias_grad(const Op& op);
+
+// norm.cc
+void batch_norm(const Op& op);
+void batch_norm_grad(const Op& op);
+void batch_norm_inference(const Op& op);
+void batch_norm_update(const Op& op);
+void layer_norm(const Op& op);
+void layer_norm_grad(const Op& op);
+
+// pointwise.cc
+void relu(const Op& op);
+void relu_grad(const Op& op);
+void sigmoid(const Op& op);
+void sigmoid_grad(const Op& op);
+void tanh(const Op& op);
+void tanh_grad(const Op& op);
+void gelu(const Op& op);
+void gelu_grad(const Op& op);
+void add(const Op& op);
+void mul(const Op& op);
+void scale(const Op& op);
+void dropout(const Op& op);
+void positive(const Op& op);
+
+// pool.cc
+void max_pool(const Op& op);
+void max_pool_grad(const Op& op);
+void avg_pool(const Op& op);
+void avg_pool_grad(const Op& op);
+void global_avg_pool(const Op& op);
+void global_avg_pool_grad(const Op& op);
+void upsample(const Op& op);
+void upsample_grad(const Op& op);
+
+// shape.cc
+void copy(const Op& op);
+void concat(const Op& op);
+void slice(const Op& op);
+void slice_grad(const Op& op);
+void broadcast(const Op& op);
+void reduce_sum(const Op& op);
+void reduce_mean(const Op& op);
+void fill(const Op& op);
+
+// sequence.cc
+void embedding(const Op& op);
+void embedding_grad(const Op& op);
+void lstm(const Op& op);
+void lstm_grad(const Op& op);
+void gru(const Op& op);
+void gru_grad(const Op& op);
+
+// loss.cc
+void softmax_cross_entropy(const Op& op);
+void softmax_cross_entropy_grad(const Op& op);
+void mean_squared_error(const Op& op);
+void mean_squared_error_grad(const Op& op);
+void correct_count(const Op& op);
+void sgd(const Op& op);
+void adam(const Op& op);
+void assign(const Op& op);
 
 }  // namespace reprise::kernels::reference

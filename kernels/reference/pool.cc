@@ -45,7 +45,8 @@ double window_size(const graph::Pool2dAttributes& a, const Shape& x, const Shape
 void max_pool(const Op& op) {
   constexpr std::uint8_t kNone = 255;
   std::uint8_t* indices = op.out_u8(1);
-  // A window of 256 pixels has a position 255 too, but its position 0 always comes first.
+  // Position 255 is the last of a 16x16 window, and never the first that lies in the image: padding
+  // is at most half of the window.
   for (Dim i = 0; i < op.out_count(); ++i) indices[i] = kNone;
   for_each_cell(op.attributes<graph::Pool2dAttributes>(), op.in_shape(0), op.out_shape(),
                 [&](const Cell& cell) {

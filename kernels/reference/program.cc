@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "kernels/backend.h"
+#include "kernels/reference/booking.h"
 #include "kernels/reference/op.h"
 
 namespace reprise::kernels {
@@ -14,13 +15,6 @@ namespace {
 using base::Bytes;
 using graph::DType;
 
-Bytes stored_element_bytes(DType dtype) {
-  return dtype == DType::kF32 ? static_cast<Bytes>(sizeof(double)) : graph::dtype_bytes(dtype);
-}
-
-// Nominal rates of plain loops; the reference backend is for truth, not for speed.
-constexpr double kNanosecondsPerByte = 1.0;
-
 class ReferenceProgram final : public Program {
  public:
   explicit ReferenceProgram(const graph::Graph& graph) {
@@ -28,11 +22,14 @@ class ReferenceProgram final : public Program {
     prepared_.backend = "reference";
     prepared_.cost_source = "analytic";
     for (const graph::Value& value : graph.values) {
-      prepared_.value_bytes.push_back(base::checked_mul(
-          graph::element_count(value.shape), stored_element_bytes(value.dtype), value.name));
+      prepared_.value_bytes.push_back(
+          base::checked_mul(graph::element_count(value.shape),
+                            reference::stored_element_bytes(value.dtype), value.name));
       prepared_.value_layouts.push_back("plain");
     }
-    for (const graph::Node& node : graph.nodes) prepared_.nodes.push_back(book(node));
+    for (const graph::Node& node : graph.nodes) {
+      prepared_.nodes.push_back(reference::book(graph, node, prepared_.value_bytes));
+    }
   }
 
   [[nodiscard]] const graph::PreparedGraph& prepared() const override { return prepared_; }
@@ -70,19 +67,6 @@ class ReferenceProgram final : public Program {
   }
 
  private:
-  [[nodiscard]] graph::PreparedNode book(const graph::Node& node) const {
-    graph::PreparedNode booked;
-    for (ValueId value : node.inputs)
-      booked.bytes_moved += static_cast<double>(prepared_.value_bytes[value]);
-    for (ValueId value : node.outputs)
-      booked.bytes_moved += static_cast<double>(prepared_.value_bytes[value]);
-    if (node.op != graph::OpKind::kReshape) {
-      booked.cost_ns = static_cast<std::int64_t>(booked.bytes_moved * kNanosecondsPerByte);
-    }
-    booked.inplace = graph::inplace_pairs(node);
-    return booked;
-  }
-
   void check_size(ValueId id, std::size_t bytes) const {
     const graph::Value& value = prepared_.graph.values[id];
     const Bytes expected = graph::element_count(value.shape) * graph::dtype_bytes(value.dtype);
@@ -103,8 +87,8 @@ class ReferenceBackend final : public Backend {
   }
   [[nodiscard]] std::unique_ptr<Program> prepare(const graph::Graph& graph,
                                                  const Program* /*like*/) const override {
-    return std::make_unique<ReferenceProgram>(
-        graph);  // there is one layout, so `like` has nothing to add
+    // There is one layout, so `like` has nothing to add.
+    return std::make_unique<ReferenceProgram>(graph);
   }
 };
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "kernels/reference/op.h"
 
@@ -127,35 +126,35 @@ void lstm_grad(const Op& op) {
   std::fill_n(op.out(0), op.out_count(0), 0.0);
   for (std::size_t i = 3; i < 6; ++i) op.start_sum(i);
   const WeightGradients into{l, op.out(0), op.out(3), op.out(4)};
-  const auto size = static_cast<std::size_t>(l.R);
+  double *dh = op.workspace_row(0, l.R), *dc = op.workspace_row(1, l.R);
+  double* dh_before = op.workspace_row(2, l.R);
   for (Dim b = 0; b < l.B; ++b) {
-    std::vector<double> dh(op.in(11) + b * l.R, op.in(11) + (b + 1) * l.R);
-    std::vector<double> dc(op.in(12) + b * l.R, op.in(12) + (b + 1) * l.R);
+    std::copy_n(op.in(11) + b * l.R, l.R, dh);
+    std::copy_n(op.in(12) + b * l.R, l.R, dc);
     for (Dim t = l.T - 1; t >= 0; --t) {
       const double* s = saved + (t * l.B + b) * 5 * l.R;
       const double* h = l.hidden_before(y, t, b);
       const double* c = t == 0 ? c0 + b * l.R : saved + ((t - 1) * l.B + b) * 5 * l.R + 4 * l.R;
-      std::vector<double> dh_before(size);
+      std::fill_n(dh_before, l.R, 0.0);
       for (Dim r = 0; r < l.R; ++r) {
-        const auto k = static_cast<std::size_t>(r);
         const double i = s[r], f = s[l.R + r], g = s[2 * l.R + r], o = s[3 * l.R + r];
         const double squashed = std::tanh(s[4 * l.R + r]);
-        const double dout = dh[k] + dy[(t * l.B + b) * l.R + r];
-        const double dcell = dc[k] + dout * o * (1.0 - squashed * squashed);
+        const double dout = dh[r] + dy[(t * l.B + b) * l.R + r];
+        const double dcell = dc[r] + dout * o * (1.0 - squashed * squashed);
         const double gates[4] = {dcell * g * i * (1.0 - i), dcell * c[r] * f * (1.0 - f),
                                  dcell * i * (1.0 - g * g), dout * squashed * o * (1.0 - o)};
-        dc[k] = dcell * f;
+        dc[r] = dcell * f;
         for (Dim gate = 0; gate < 4; ++gate) {
           const Dim row = gate * l.R + r;
           op.out(5)[row] += gates[gate];
           into.add_input(row, t, b, gates[gate]);
-          into.add_hidden(row, h, dh_before.data(), gates[gate]);
+          into.add_hidden(row, h, dh_before, gates[gate]);
         }
       }
-      dh = dh_before;
+      std::copy_n(dh_before, l.R, dh);
     }
-    std::copy(dh.begin(), dh.end(), op.out(1) + b * l.R);
-    std::copy(dc.begin(), dc.end(), op.out(2) + b * l.R);
+    std::copy_n(dh, l.R, op.out(1) + b * l.R);
+    std::copy_n(dc, l.R, op.out(2) + b * l.R);
   }
 }
 
@@ -186,29 +185,30 @@ void gru_grad(const Op& op) {
   for (std::size_t i = 2; i < 5; ++i) op.start_sum(i);
   const WeightGradients into{l, op.out(0), op.out(2), op.out(3)};
   double* dbias = op.out(4);
+  double *dh = op.workspace_row(0, l.R), *dh_before = op.workspace_row(1, l.R);
   for (Dim b = 0; b < l.B; ++b) {
-    std::vector<double> dh(op.in(9) + b * l.R, op.in(9) + (b + 1) * l.R);
+    std::copy_n(op.in(9) + b * l.R, l.R, dh);
     for (Dim t = l.T - 1; t >= 0; --t) {
       const double* s = saved + (t * l.B + b) * 4 * l.R;
       const double* h = l.hidden_before(y, t, b);
-      std::vector<double> dh_before(static_cast<std::size_t>(l.R));
+      std::fill_n(dh_before, l.R, 0.0);
       for (Dim k = 0; k < l.R; ++k) {
         const Dim u = k, r = l.R + k, n = 2 * l.R + k, q = 3 * l.R + k;
-        const double dout = dh[static_cast<std::size_t>(k)] + dy[(t * l.B + b) * l.R + k];
+        const double dout = dh[k] + dy[(t * l.B + b) * l.R + k];
         const double dn = dout * (1.0 - s[u]) * (1.0 - s[n] * s[n]);
         const double du = dout * (h[k] - s[n]) * s[u] * (1.0 - s[u]);
         const double dr = dn * s[q] * s[r] * (1.0 - s[r]);
         const double dq = dn * s[r];
-        dh_before[static_cast<std::size_t>(k)] += dout * s[u];
+        dh_before[k] += dout * s[u];
         dbias[u] += du, dbias[r] += dr, dbias[n] += dn, dbias[q] += dq;
         into.add_input(u, t, b, du), into.add_input(r, t, b, dr), into.add_input(n, t, b, dn);
-        into.add_hidden(u, h, dh_before.data(), du);
-        into.add_hidden(r, h, dh_before.data(), dr);
-        into.add_hidden(n, h, dh_before.data(), dq);
+        into.add_hidden(u, h, dh_before, du);
+        into.add_hidden(r, h, dh_before, dr);
+        into.add_hidden(n, h, dh_before, dq);
       }
-      dh = dh_before;
+      std::copy_n(dh_before, l.R, dh);
     }
-    std::copy(dh.begin(), dh.end(), op.out(1) + b * l.R);
+    std::copy_n(dh, l.R, op.out(1) + b * l.R);
   }
 }
 

@@ -14,37 +14,21 @@ Dim product(const Shape& shape, std::size_t begin, std::size_t end) {
   return result;
 }
 
-// Copies `part`, whose axis covers [begin, begin + size) of the axis of `whole`. One of the two is
-// the output.
-template <class T, class F>
-void for_each_part(const Shape& whole, const Shape& part, std::size_t axis, Dim begin,
-                   T* whole_data, F&& f) {
+// Calls f(whole, part, count) for each run of `count` elements that lie side by side both in
+// `whole` and in `part`, which covers [begin, begin + its size) of the axis; the first two are
+// indices.
+template <class F>
+void for_each_run(const Shape& whole, const Shape& part, std::size_t axis, Dim begin, F&& f) {
   const Dim inner = product(whole, axis + 1, whole.size());
   const Dim outer = product(whole, 0, axis);
   for (Dim o = 0; o < outer; ++o)
-    for (Dim a = 0; a < part[axis]; ++a)
-      for (Dim i = 0; i < inner; ++i) {
-        f(whole_data[(o * whole[axis] + begin + a) * inner + i], (o * part[axis] + a) * inner + i);
-      }
+    f((o * whole[axis] + begin) * inner, o * part[axis] * inner, part[axis] * inner);
 }
 
-template <class T>
-void concat_as(const Op& op, const auto& input, T* out) {
-  const auto axis = static_cast<std::size_t>(op.attributes<graph::AxisAttributes>().axis);
-  Dim begin = 0;
-  for (std::size_t k = 0; k < op.inputs(); ++k) {
-    const T* part = input(k);
-    for_each_part(op.out_shape(), op.in_shape(k), axis, begin, out,
-                  [&](T& whole, Dim i) { whole = part[i]; });
-    begin += op.in_shape(k)[axis];
-  }
-}
-
-template <class T>
-void slice_as(const Op& op, const T* in, T* out) {
-  const auto& a = op.attributes<graph::AxisAttributes>();
-  for_each_part(op.in_shape(0), op.out_shape(), static_cast<std::size_t>(a.axis), a.begin, in,
-                [&](const T& whole, Dim i) { out[i] = whole; });
+void copy_elements(const Op& op, std::size_t input, Dim from, Dim to, Dim count) {
+  const Dim bytes = op.in_element_bytes(input);
+  std::memmove(op.out_bytes() + to * bytes, op.in_bytes(input) + from * bytes,
+               static_cast<std::size_t>(count * bytes));
 }
 
 // Index of the element of `small` (axes aligned at the right, 1 repeats) behind element i of
@@ -62,53 +46,55 @@ Dim broadcast_index(const Shape& small, const Shape& large, Dim i) {
   return index;
 }
 
+// Index of the sum that element i of x adds to.
+Dim reduced_index(const graph::Ints& axes, const Shape& x, Dim i) {
+  Dim index = 0;
+  Dim stride = 1;
+  for (std::size_t k = x.size(); k-- > 0;) {
+    const Dim at = i % x[k];
+    i /= x[k];
+    if (axes.empty() || std::binary_search(axes.begin(), axes.end(), static_cast<Dim>(k))) continue;
+    index += at * stride;
+    stride *= x[k];
+  }
+  return index;
+}
+
 void sum_into(const Op& op) {
   const auto& axes = op.attributes<graph::ReduceAttributes>().axes;
-  Shape kept = op.in_shape(0);
-  for (std::size_t i = 0; i < kept.size(); ++i) {
-    if (axes.empty() || std::binary_search(axes.begin(), axes.end(), static_cast<std::int64_t>(i)))
-      kept[i] = 1;
-  }
   op.start_sum();
   for (Dim i = 0; i < op.in_count(0); ++i)
-    op.out()[broadcast_index(kept, op.in_shape(0), i)] += op.in(0)[i];
+    op.out()[reduced_index(axes, op.in_shape(0), i)] += op.in(0)[i];
 }
 
 }  // namespace
 
 // reshape (where something runs it at all) and reorder: the one layout here is row-major.
 void copy(const Op& op) {
-  if (op.in_is_float(0)) {
-    std::memmove(op.out(), op.in(0), static_cast<std::size_t>(op.in_count(0)) * sizeof(double));
-  } else {
-    std::memmove(op.out_int(), op.in_int(0),
-                 static_cast<std::size_t>(op.in_count(0)) * sizeof(std::int32_t));
-  }
+  copy_elements(op, 0, 0, 0, op.in_count(0));
 }
 
 void concat(const Op& op) {
-  if (op.in_is_float(0)) {
-    concat_as(
-        op, [&](std::size_t k) { return op.in(k); }, op.out());
-  } else {
-    concat_as(
-        op, [&](std::size_t k) { return op.in_int(k); }, op.out_int());
+  const auto axis = static_cast<std::size_t>(op.attributes<graph::AxisAttributes>().axis);
+  Dim begin = 0;
+  for (std::size_t k = 0; k < op.inputs(); ++k) {
+    for_each_run(op.out_shape(), op.in_shape(k), axis, begin,
+                 [&](Dim whole, Dim part, Dim count) { copy_elements(op, k, part, whole, count); });
+    begin += op.in_shape(k)[axis];
   }
 }
 
 void slice(const Op& op) {
-  if (op.in_is_float(0)) {
-    slice_as(op, op.in(0), op.out());
-  } else {
-    slice_as(op, op.in_int(0), op.out_int());
-  }
+  const auto& a = op.attributes<graph::AxisAttributes>();
+  for_each_run(op.in_shape(0), op.out_shape(), static_cast<std::size_t>(a.axis), a.begin,
+               [&](Dim whole, Dim part, Dim count) { copy_elements(op, 0, whole, part, count); });
 }
 
 void slice_grad(const Op& op) {
   const auto& a = op.attributes<graph::AxisAttributes>();
   op.start_sum();
-  for_each_part(op.out_shape(), op.in_shape(0), static_cast<std::size_t>(a.axis), a.begin, op.out(),
-                [&](double& whole, Dim i) { whole = op.in(0)[i]; });
+  for_each_run(op.out_shape(), op.in_shape(0), static_cast<std::size_t>(a.axis), a.begin,
+               [&](Dim whole, Dim part, Dim count) { copy_elements(op, 0, part, whole, count); });
 }
 
 void broadcast(const Op& op) {
