@@ -12,7 +12,7 @@ namespace {
 using graph::Builder;
 using graph::Graph;
 
-constexpr double kTolerance = 5e-6;
+constexpr double kTolerance = 1e-6;
 
 class OptimizerCase : public OnBackend {};
 
