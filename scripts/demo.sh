@@ -67,4 +67,4 @@ fi
 wanted=0
 run=("${text_run[@]}")
 train lstm "LSTM on a book, 256 time steps" --model lstm --data "text:$book" --seq-len 256 \
-  --chunk 16 --chunk 16 --hidden 256 --batch 16 --optimizer adam
+  --chunk 16 --hidden 256 --batch 16 --optimizer adam
