@@ -90,7 +90,9 @@ std::int64_t element_count(const Shape& shape) {
   std::int64_t count = 1;
   for (Dim dim : shape) {
     if (dim < 0) throw base::input_error("shape {} has a negative axis", shape_text(shape));
-    count = base::checked_mul(count, dim, "elements of shape " + shape_text(shape));
+    if (__builtin_mul_overflow(count, dim, &count)) {
+      throw base::input_error("shape {} has more than 2^63 elements", shape_text(shape));
+    }
   }
   return count;
 }
