@@ -1,15 +1,19 @@
 #include "cli/files.h"
 
 #include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <sstream>
+#include <system_error>
 
 #include "base/error.h"
 #include "schedule/text.h"
 
 namespace reprise::cli {
 namespace {
+
+std::string reason(int error) {
+  return std::generic_category().message(error);
+}
 
 // Throws Error(kInput) when `index` is outside a table of `size` rows.
 void require_known(const std::filesystem::path& path, std::string_view what, std::size_t index,
@@ -47,7 +51,7 @@ std::string read_file(const std::filesystem::path& path) {
     throw base::input_error("{}: is a folder, expected a file", path.string());
   }
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw base::input_error("{}: {}", path.string(), std::strerror(errno));
+  if (!file) throw base::input_error("{}: {}", path.string(), reason(errno));
   std::ostringstream text;
   text << file.rdbuf();
   if (file.bad()) throw base::input_error("{}: could not be read", path.string());
@@ -58,7 +62,7 @@ void write_file(const std::filesystem::path& path, std::string_view text) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   if (file) file.write(text.data(), static_cast<std::streamsize>(text.size()));
   if (file) file.close();
-  if (!file) throw base::device_error("{}: {}", path.string(), std::strerror(errno));
+  if (!file) throw base::device_error("{}: {}", path.string(), reason(errno));
 }
 
 schedule::PlannedStep read_plan(const std::filesystem::path& path) {
