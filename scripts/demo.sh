@@ -7,8 +7,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-image_run=(--epochs 1 --lr 0.05 --lr-schedule cosine --warmup 100 --weight-decay 0.0005)
-text_run=(--steps 120 --lr 0.004 --lr-schedule cosine --warmup 10)
+image_run=(--epochs 2 --lr 0.05 --lr-schedule cosine --warmup 100 --weight-decay 0.0005)
+text_run=(--steps 600 --lr 0.004 --lr-schedule cosine --warmup 20)
 wanted=0.88
 if [ "${1:-}" = --smoke ]; then
   image_run=(--steps 4 --no-eval)
