@@ -14,25 +14,12 @@ using schedule::Category;
 using schedule::PlannedStep;
 using schedule::SlotId;
 
-// One past the first run of the node that makes the loss. Where there is no loss, one past the last
-// instruction. Phases are no guide: a planner may move a small backward node ahead.
-std::int64_t end_of_forward(const PlannedStep& step) {
-  const graph::Graph& graph = step.prepared.graph;
-  const auto& instructions = step.schedule.instructions;
-  const auto count = static_cast<std::int64_t>(instructions.size());
-  if (!graph.loss.valid()) return count;
-  const graph::NodeId loss = graph.values[graph::storage_root(graph, graph.loss)].producer;
-  const auto found = std::find_if(instructions.begin(), instructions.end(),
-                                  [&](const auto& each) { return each.node == loss; });
-  return std::min(count, found - instructions.begin() + 1);
-}
-
 // The fates of the forward nodes, gathered under the name that `group_of` gives each.
 std::vector<GroupFate> gather(const PlannedStep& step,
                               const std::function<std::string(const graph::Node&)>& group_of) {
   const graph::Graph& graph = step.prepared.graph;
   const schedule::Usage usage = schedule::measure_usage(step.prepared, step.schedule);
-  const std::int64_t border = end_of_forward(step);
+  const std::int64_t border = schedule::end_of_forward(graph, step.schedule);
 
   std::vector<GroupFate> fates;
   std::unordered_map<std::string, std::size_t> index;

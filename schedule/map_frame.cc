@@ -110,16 +110,15 @@ void draw_phase(SvgWriter& svg, const MapContext& map, std::int64_t start, std::
 
 }  // namespace
 
-// Forward up to the first backward instruction, update from after the last one.
+// Forward up to the loss, update from after the last backward instruction.
 void draw_phases(SvgWriter& svg, const MapContext& map) {
   const std::vector<Activity>& activities = map.usage.activities;
   if (activities.empty()) return;
-  std::int64_t first = map.scale.steps, last = 0;
-  for (std::int64_t i = 0; i < std::ssize(activities); ++i) {
-    if (activities[static_cast<std::size_t>(i)] != Activity::kBackward) continue;
-    first = std::min(first, i);
-    last = i + 1;
-  }
+  const auto last_backward =
+      std::find(activities.rbegin(), activities.rend(), Activity::kBackward).base();
+  const std::int64_t last = last_backward - activities.begin();
+  const std::int64_t first =
+      last == 0 ? map.scale.steps : std::min(last, end_of_forward(map.graph, map.schedule));
   draw_phase(svg, map, 0, first, "forward");
   draw_phase(svg, map, first, last, "backward");
   if (last > 0) draw_phase(svg, map, last, map.scale.steps, "update");

@@ -192,6 +192,15 @@ Bytes Usage::at_peak(Category category) const {
   return live_by_category[static_cast<std::size_t>(category)][static_cast<std::size_t>(peak_step)];
 }
 
+std::int64_t end_of_forward(const graph::Graph& graph, const Schedule& schedule) {
+  const auto& instructions = schedule.instructions;
+  if (!graph.loss.valid()) return std::ssize(instructions);
+  const graph::NodeId loss = graph.values[graph::storage_root(graph, graph.loss)].producer;
+  const auto found = std::find_if(instructions.begin(), instructions.end(),
+                                  [&](const Instruction& each) { return each.node == loss; });
+  return std::min(std::ssize(instructions), found - instructions.begin() + 1);
+}
+
 Usage measure_usage(const graph::PreparedGraph& prepared, const Schedule& schedule) {
   return Measurement(prepared, schedule).measure();
 }

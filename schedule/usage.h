@@ -47,6 +47,11 @@ struct Usage {
   [[nodiscard]] Bytes at_peak(Category category) const;
 };
 
+// One past the first run of the node that makes the loss; instructions.size() without a loss.
+// Phases are no guide to where the forward pass ends: a planner may move a small backward node
+// ahead.
+[[nodiscard]] std::int64_t end_of_forward(const graph::Graph& graph, const Schedule& schedule);
+
 // O(slots + reads and writes). The schedule names nodes, values and slots that exist (CHECKed);
 // it need not be correct otherwise.
 [[nodiscard]] Usage measure_usage(const graph::PreparedGraph& prepared, const Schedule& schedule);

@@ -40,6 +40,27 @@ TEST(Usage, SumsLiveBytesPerStepAndCountsBytesPassedOnInPlaceOnce) {
   EXPECT_EQ(usage.peak_step, 3);
 }
 
+// Program order: forward 0, loss 1, backward 2. The planner ran the backward node first and the
+// forward node again at the end:  2 0 1 0
+TEST(Usage, ForwardEndsBehindTheLossWhereverBackwardNodesRun) {
+  graph::Graph graph;
+  for (std::size_t i = 0; i < 3; ++i) {
+    graph.nodes.push_back({});
+    graph::Value made;
+    made.producer = NodeId(i);
+    graph.values.push_back(made);
+  }
+  Schedule schedule;
+  for (const std::size_t node : {2U, 0U, 1U, 0U}) {
+    Instruction run;
+    run.node = NodeId(node);
+    schedule.instructions.push_back(run);
+  }
+  EXPECT_EQ(end_of_forward(graph, schedule), 4);  // no loss: all of it
+  graph.loss = ValueId(1);
+  EXPECT_EQ(end_of_forward(graph, schedule), 3);
+}
+
 TEST(Usage, SaysWhatTheBytesAreFor) {
   const Tiny tiny;
   const Usage usage = measure_usage(tiny.step.prepared, tiny.schedule);
