@@ -4,6 +4,7 @@
 // interface. Pure and deterministic: same request, same plan; no clock, environment or device.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -50,14 +51,24 @@ using Outcome = std::variant<Plan, Infeasible>;
 class PlanCache;
 [[nodiscard]] std::shared_ptr<PlanCache> make_plan_cache();
 
+// What an order may change. Fixed: every op runs at least once, and first runs come in program
+// order (streams and collectives of another trainer may need that). Free: any order the data
+// allows.
+enum class OrderFreedom : std::uint8_t { kFree, kFixed };
+
 struct Request {
   const Problem* problem = nullptr;
   Bytes budget = 0;  // bytes of the arena
   std::uint64_t seed = 0;
+  OrderFreedom order = OrderFreedom::kFree;
   int segments = 0;  // `segments` only: how many; 0 lets it choose
   PackingOptions packing{};
   // Effort of local search: moves tried per op and level of memory. Never a clock.
   std::int64_t search_moves = 100;
+  // Asked now and then by long searches; true ends them with the best plans so far. The caller owns
+  // the clock. Without it a plan is a matter of the request alone; with it also of when it stops.
+  std::function<bool()> stop{};
+  int threads = 1;                     // searches side by side; the plan does not depend on it
   std::shared_ptr<PlanCache> cache{};  // optional
 };
 
