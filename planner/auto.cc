@@ -12,8 +12,8 @@ class Auto final : public FrontierStrategy {
 
  private:
   void solve(const Request& request, Frontier& frontier) const override {
-    frontier.offer(program_order(*request.problem), "keep_all");
-    const Structure structure(*request.problem);
+    frontier.offer(program_order(*request.problem, request.order), "keep_all");
+    const Structure structure(*request.problem, request.order);
     offer_all(structure, frontier);
     if (structure.ops() <= kMostSearchedOps) offer_searched(structure, request, frontier);
   }

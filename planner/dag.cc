@@ -15,8 +15,8 @@ class Dag final : public FrontierStrategy {
 
  private:
   void solve(const Request& request, Frontier& frontier) const override {
-    frontier.offer(program_order(*request.problem), "keep_all");
-    const Structure structure(*request.problem);
+    frontier.offer(program_order(*request.problem, request.order), "keep_all");
+    const Structure structure(*request.problem, request.order);
     offer_all(structure, frontier);
     offer_searched(structure, request, frontier);
   }

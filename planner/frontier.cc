@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "planner/structure.h"
 
 namespace reprise::planner {
 namespace {
@@ -68,9 +69,15 @@ void Frontier::insert(Plan plan) {
 }
 
 bool Frontier::offer(Order order, std::string strategy) {
+  if (freedom_ == OrderFreedom::kFixed && !is_fixed_order(*problem_, order)) return false;
   const schedule::Trace trace = trace_valid(*problem_, order);
   Plan plan = describe(*problem_, std::move(order), std::move(strategy), trace);
   if (covers(plan.live_peak, plan.cost)) return false;
+  if (measure_ == Measure::kLivePeak) {
+    plan.arena = plan.live_peak;
+    insert(std::move(plan));
+    return true;
+  }
   PackingOptions screening = packing_;
   screening.search_nodes = std::min(packing_.search_nodes, kScreeningNodes);
   pack_into(plan, trace, screening);
@@ -80,7 +87,7 @@ bool Frontier::offer(Order order, std::string strategy) {
 }
 
 void Frontier::polish() {
-  if (packing_.search_nodes <= kScreeningNodes) return;
+  if (measure_ == Measure::kLivePeak || packing_.search_nodes <= kScreeningNodes) return;
   std::vector<Plan> plans = std::move(plans_);
   plans_.clear();
   for (Plan& plan : plans) {

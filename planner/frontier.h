@@ -10,10 +10,14 @@ namespace reprise::planner {
 
 class Frontier {
  public:
-  explicit Frontier(const Problem& problem, const PackingOptions& packing)
-      : problem_(&problem), packing_(packing) {}
+  explicit Frontier(const Request& request)
+      : problem_(request.problem),
+        packing_(request.packing),
+        measure_(request.measure),
+        freedom_(request.order) {}
 
-  // Takes the order in, unless what is known is at least as good. False when it was not taken.
+  // Takes the order in, unless what is known is at least as good, or the request fixes the order of
+  // first runs and this one has another. False when it was not taken.
   bool offer(Order order, std::string strategy);
   // Repeats the packing of plans with holes at full effort.
   void polish();
@@ -30,6 +34,8 @@ class Frontier {
 
   const Problem* problem_;
   PackingOptions packing_;
+  Measure measure_;
+  OrderFreedom freedom_;
   std::vector<Plan> plans_;  // arena rising, cost falling
 };
 

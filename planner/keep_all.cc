@@ -12,7 +12,7 @@ class KeepAll final : public FrontierStrategy {
  private:
   void solve(const Request& request, Frontier& frontier) const override {
     // Program order as it is: nothing runs again, so that nothing has to wait.
-    frontier.offer(program_order(*request.problem), "keep_all");
+    frontier.offer(program_order(*request.problem, request.order), "keep_all");
   }
 };
 

@@ -21,7 +21,7 @@ class Segments final : public FrontierStrategy {
     if (request.segments < 0) {
       throw base::input_error("{} segments; the number must be positive", request.segments);
     }
-    const Structure structure(*request.problem);
+    const Structure structure(*request.problem, request.order);
     if (request.segments > 0) {
       offer_segments(structure, request.segments, frontier);
       return;

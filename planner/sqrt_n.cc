@@ -17,7 +17,7 @@ class SqrtN final : public FrontierStrategy {
 
  private:
   void solve(const Request& request, Frontier& frontier) const override {
-    const Structure structure(*request.problem);
+    const Structure structure(*request.problem, request.order);
     const auto k = static_cast<Index>(std::lround(std::sqrt(structure.turn())));
     offer_segments(structure, std::max<Index>(k, 1), frontier);
   }

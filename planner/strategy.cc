@@ -12,9 +12,10 @@ namespace reprise::planner {
 
 namespace {
 
-void check_problem(const Problem& problem) {
+void check_problem(const Problem& problem, OrderFreedom freedom) {
   schedule::validate(problem);
-  const schedule::TraceResult traced = schedule::trace_order(problem, program_order(problem));
+  const schedule::TraceResult traced =
+      schedule::trace_order(problem, program_order(problem, freedom));
   if (traced.fault) {
     throw base::input_error("problem '{}': its program order is no execution: {}", problem.name,
                             traced.fault->message);
@@ -25,9 +26,12 @@ void check_problem(const Problem& problem) {
 
 class PlanCache {
  public:
-  using Key = std::tuple<std::string, std::uint64_t, int, Bytes, std::int64_t, std::int64_t>;
+  using Key = std::tuple<std::string, Measure, OrderFreedom, std::uint64_t, int, Bytes,
+                         std::int64_t, std::int64_t>;
   static Key key_of(std::string_view strategy, const Request& request) {
     return {std::string(strategy),
+            request.measure,
+            request.order,
             request.seed,
             request.segments,
             request.packing.alignment,
@@ -51,9 +55,11 @@ std::shared_ptr<const Frontier> FrontierStrategy::frontier(const Request& reques
     const auto found = request.cache->frontiers.find(PlanCache::key_of(name(), request));
     if (found != request.cache->frontiers.end()) return found->second;
   }
-  check_problem(*request.problem);
-  auto result = std::make_shared<Frontier>(*request.problem, request.packing);
+  check_problem(*request.problem, request.order);
+  auto result = std::make_shared<Frontier>(request);
   solve(request, *result);
+  // What a strategy knows may all be out of order; the program itself never is.
+  if (result->empty()) result->offer(program_order(*request.problem, request.order), "keep_all");
   result->polish();
   REPRISE_CHECK(!result->empty(), "strategy '{}' found no plan at all", name());
   if (request.cache) {

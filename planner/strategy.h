@@ -25,10 +25,10 @@ using schedule::Problem;
 struct Plan {
   std::string strategy;  // what made it, e.g. "segments(6)"
   Order order;
-  std::int64_t cost = 0;        // sum of op costs over the order
-  Bytes live_peak = 0;          // largest live sum
-  Bytes arena = 0;              // after packing: what must fit the budget
-  Packing packing;              // offsets of trace_order(problem, order).trace.buffers
+  std::int64_t cost = 0;  // sum of op costs over the order
+  Bytes live_peak = 0;    // largest live sum
+  Bytes arena = 0;        // after packing; the live peak under Measure::kLivePeak
+  Packing packing;  // offsets of trace_order(problem, order).trace.buffers; empty when not packed
   std::int64_t recomputed = 0;  // runs beyond the first of each op
 };
 
@@ -56,9 +56,14 @@ class PlanCache;
 // allows.
 enum class OrderFreedom : std::uint8_t { kFree, kFixed };
 
+// What must fit the budget: the packed arena, or only the largest sum of live bytes, for users who
+// bring an allocator of their own.
+enum class Measure : std::uint8_t { kArena, kLivePeak };
+
 struct Request {
   const Problem* problem = nullptr;
-  Bytes budget = 0;  // bytes of the arena
+  Bytes budget = 0;  // bytes of what `measure` says
+  Measure measure = Measure::kArena;
   std::uint64_t seed = 0;
   OrderFreedom order = OrderFreedom::kFree;
   int segments = 0;  // `segments` only: how many; 0 lets it choose
@@ -90,7 +95,8 @@ class Strategy {
 [[nodiscard]] std::vector<const Strategy*> all_strategies();
 
 // A proven lower bound on the cost of any order, whatever the budget: the ops that must run.
-[[nodiscard]] std::int64_t cost_lower_bound(const Problem& problem);
+[[nodiscard]] std::int64_t cost_lower_bound(const Problem& problem,
+                                            OrderFreedom freedom = OrderFreedom::kFree);
 
 // trace_order + profile + pack, as a Plan. The order must be an execution of the problem (CHECKed).
 [[nodiscard]] Plan evaluate(const Problem& problem, Order order, std::string strategy,

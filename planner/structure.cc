@@ -6,7 +6,8 @@
 
 namespace reprise::planner {
 
-std::vector<bool> required_ops(const Problem& problem) {
+std::vector<bool> required_ops(const Problem& problem, OrderFreedom freedom) {
+  if (freedom == OrderFreedom::kFixed) return std::vector<bool>(problem.ops.size(), true);
   std::vector<bool> wanted(problem.tensors.size(), false);
   std::vector<bool> required(problem.ops.size(), false);
   for (std::size_t i = problem.ops.size(); i-- > 0;) {
@@ -21,8 +22,8 @@ std::vector<bool> required_ops(const Problem& problem) {
   return required;
 }
 
-schedule::Order program_order(const Problem& problem) {
-  const std::vector<bool> required = required_ops(problem);
+schedule::Order program_order(const Problem& problem, OrderFreedom freedom) {
+  const std::vector<bool> required = required_ops(problem, freedom);
   schedule::Order order;
   for (std::size_t i = 0; i < problem.ops.size(); ++i) {
     if (required[i]) order.emplace_back(i);
@@ -30,8 +31,17 @@ schedule::Order program_order(const Problem& problem) {
   return order;
 }
 
-Structure::Structure(const Problem& problem)
-    : problem_(&problem), required_(required_ops(problem)) {
+bool is_fixed_order(const Problem& problem, const schedule::Order& order) {
+  std::size_t next = 0;  // the first op that has not run
+  for (const OpId op : order) {
+    if (op.index() > next) return false;
+    if (op.index() == next) ++next;
+  }
+  return next == problem.ops.size();
+}
+
+Structure::Structure(const Problem& problem, OrderFreedom freedom)
+    : problem_(&problem), freedom_(freedom), required_(required_ops(problem, freedom)) {
   producer_.assign(problem.tensors.size(), -1);
   destroyer_.assign(problem.tensors.size(), -1);
   for (Index i = 0; i < ops(); ++i) {
@@ -73,7 +83,7 @@ void Structure::find_turn() {
     if (op(i).backward) turn_ = i;
   }
   if (turn_ == ops() && turn_ > 0) {
-    const schedule::Order order = program_order(*problem_);
+    const schedule::Order order = program_order(*problem_, freedom_);
     const schedule::TraceResult traced = schedule::trace_order(*problem_, order);
     const auto peak = static_cast<std::size_t>(schedule::profile_memory(traced.trace).peak_step);
     if (peak < order.size()) turn_ = static_cast<Index>(order[peak].index()) + 1;

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "planner/strategy.h"
 #include "schedule/problem.h"
 
 namespace reprise::planner {
@@ -20,16 +21,22 @@ using schedule::TensorId;
 using Index = std::int32_t;
 
 // Per op: must it run in every order? It may run only once, makes an output, or feeds such an op.
-[[nodiscard]] std::vector<bool> required_ops(const Problem& problem);
+// In a fixed order every op must.
+[[nodiscard]] std::vector<bool> required_ops(const Problem& problem,
+                                             OrderFreedom freedom = OrderFreedom::kFree);
 // The required ops in program order, each once.
-[[nodiscard]] schedule::Order program_order(const Problem& problem);
+[[nodiscard]] schedule::Order program_order(const Problem& problem,
+                                            OrderFreedom freedom = OrderFreedom::kFree);
+// Does every op run, and do first runs come in program order?
+[[nodiscard]] bool is_fixed_order(const Problem& problem, const schedule::Order& order);
 
 class Structure {
  public:
   // `problem` must outlive it.
-  explicit Structure(const Problem& problem);
+  explicit Structure(const Problem& problem, OrderFreedom freedom = OrderFreedom::kFree);
 
   [[nodiscard]] const Problem& problem() const { return *problem_; }
+  [[nodiscard]] OrderFreedom freedom() const { return freedom_; }
   [[nodiscard]] Index ops() const { return static_cast<Index>(problem_->ops.size()); }
   [[nodiscard]] Index tensors() const { return static_cast<Index>(problem_->tensors.size()); }
   [[nodiscard]] const schedule::Op& op(Index i) const {
@@ -76,6 +83,7 @@ class Structure {
   void find_rerunnable();
 
   const Problem* problem_;
+  OrderFreedom freedom_;
   std::vector<Index> producer_, destroyer_, last_forward_use_;
   std::vector<std::size_t> first_reader_;
   std::vector<Index> readers_;
