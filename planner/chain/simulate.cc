@@ -20,13 +20,20 @@ bool is_forward(ChainStep step) {
 
 const char* chain_step_name(ChainStep step) {
   switch (step) {
-    case ChainStep::kForwardAll: return "Fall";
-    case ChainStep::kForwardKeep: return "Fck";
-    case ChainStep::kForwardDrop: return "Fnone";
-    case ChainStep::kLoss: return "Loss";
-    case ChainStep::kBackward: return "B";
-    case ChainStep::kDropInput: return "DropX";
-    case ChainStep::kDropRecord: return "DropXB";
+    case ChainStep::kForwardAll:
+      return "Fall";
+    case ChainStep::kForwardKeep:
+      return "Fck";
+    case ChainStep::kForwardDrop:
+      return "Fnone";
+    case ChainStep::kLoss:
+      return "Loss";
+    case ChainStep::kBackward:
+      return "B";
+    case ChainStep::kDropInput:
+      return "DropX";
+    case ChainStep::kDropRecord:
+      return "DropXB";
   }
   return "?";
 }

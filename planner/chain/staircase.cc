@@ -6,6 +6,8 @@ namespace reprise::planner {
 namespace {
 
 constexpr Bytes kEndless = std::numeric_limits<Bytes>::max();
+// Steps of the envelope that are compared at once, at first.
+constexpr std::ptrdiff_t kStride = 4;
 
 // Walks a staircase along rising memory.
 class Walker {
@@ -15,6 +17,17 @@ class Walker {
   // The steps up to this memory; from the first one on cost() is defined.
   void advance(Bytes memory) {
     while (next_ != end_ && next_->memory + shift_ <= memory) ++next_;
+  }
+  // The same in strides that grow: for a long way.
+  void leap(Bytes memory) {
+    std::ptrdiff_t stride = 1;
+    while (stride < end_ - next_ && (next_ + stride)->memory + shift_ <= memory) {
+      next_ += stride;
+      stride *= 2;
+    }
+    const StairStep* const far = next_ + std::min(stride, end_ - next_);
+    next_ = std::upper_bound(next_, far, memory - shift_,
+                             [](Bytes m, const StairStep& s) { return m < s.memory; });
   }
   [[nodiscard]] Bytes next_memory() const {
     return next_ == end_ ? kEndless : next_->memory + shift_;
@@ -26,6 +39,14 @@ class Walker {
   const StairStep* end_;
   Bytes shift_;
 };
+
+// The memory from which on `stairs` cost at most this; kEndless when they never do.
+Bytes memory_for(const Staircase& stairs, std::int64_t cost) {
+  const auto found =
+      std::lower_bound(stairs.begin(), stairs.end(), cost,
+                       [](const StairStep& s, std::int64_t c) { return s.cost > c; });
+  return found == stairs.end() ? kEndless : found->memory;
+}
 
 }  // namespace
 
@@ -55,28 +76,44 @@ void Envelope::add(const Staircase& first, Bytes first_bytes, const Staircase& s
                    Bytes second_bytes, Bytes least, std::int64_t cost, ChainChoice choice) {
   if (first.empty() || second.empty()) return;
   news_.clear();
-  // Beyond its last step nothing is cheaper than the envelope, as its last step costs least of all.
-  const Bytes cap = stairs_.empty() ? cap_ : std::min(cap_, stairs_.back().memory - 1);
-  Bytes memory = std::max({first.front().memory + first_bytes, second.front().memory + second_bytes,
-                           least});
-  if (!stairs_.empty() && memory <= cap &&
-      first.back().cost + second.back().cost + cost >= stairs_.front().cost &&
-      memory >= stairs_.front().memory) {
-    return;
-  }
+  const std::int64_t least_cost = first.back().cost + second.back().cost + cost;
+  const Bytes cap = std::min(cap_, memory_for(stairs_, least_cost) - 1);
+  Bytes memory =
+      std::max({first.front().memory + first_bytes, second.front().memory + second_bytes, least});
   Walker a(first, first_bytes), b(second, second_bytes);
-  const StairStep* known = stairs_.data();
-  const StairStep* const known_end = known + stairs_.size();
+  a.leap(memory);
+  b.leap(memory);
+  const StairStep* const begin = stairs_.data();
+  const StairStep* const end = begin + stairs_.size();
+  const StairStep* known = begin;  // first step above `memory`
+  std::ptrdiff_t stride = kStride;
   while (memory <= cap) {
-    a.advance(memory);
-    b.advance(memory);
-    const std::int64_t total = a.cost() + b.cost() + cost;
-    while (known != known_end && known->memory <= memory) ++known;
-    if ((known == stairs_.data() || (known - 1)->cost > total) &&
-        (news_.empty() || news_.back().cost > total)) {
-      news_.push_back({memory, total, choice});
+    while (known != end && known->memory <= memory) ++known;
+    // A stretch of the envelope that even what the candidate costs at its end does not undercut.
+    const Bytes far = end - known > stride ? std::min((known + stride)->memory - 1, cap) : cap;
+    Walker far_a = a, far_b = b;
+    far_a.leap(far);
+    far_b.leap(far);
+    if (known != begin && far_a.cost() + far_b.cost() + cost >= (known - 1)->cost) {
+      a = far_a;
+      b = far_b;
+      known += std::min(stride, end - known);
+      stride *= 2;
+      memory = std::min(a.next_memory(), b.next_memory());
+      continue;
     }
-    memory = std::min(a.next_memory(), b.next_memory());
+    stride = std::max<std::ptrdiff_t>(kStride, stride / 4);
+    while (memory <= far) {
+      a.advance(memory);
+      b.advance(memory);
+      const std::int64_t total = a.cost() + b.cost() + cost;
+      while (known != end && known->memory <= memory) ++known;
+      if ((known == begin || (known - 1)->cost > total) &&
+          (news_.empty() || news_.back().cost > total)) {
+        news_.push_back({memory, total, choice});
+      }
+      memory = std::min(a.next_memory(), b.next_memory());
+    }
   }
   merge_news();
 }
@@ -118,8 +155,7 @@ void Envelope::thin_out(std::size_t most) {
     }
     const StairStep& before = stairs_[i - 1];
     const StairStep& after = stairs_[end];
-    const double slope =
-        value(before.cost - after.cost) / value(after.memory - before.memory);
+    const double slope = value(before.cost - after.cost) / value(after.memory - before.memory);
     std::size_t best = i;
     const auto height = [&](const StairStep& s) {
       return value(s.cost) + slope * value(s.memory - before.memory);

@@ -89,9 +89,8 @@ void ChainTable::solve_leaf(Stage32 i) {
   Bytes workspace = 0;
   for (std::size_t k = 0; k < stage.options.size(); ++k) {
     const StageOption& o = stage.options[k];
-    const Bytes memory =
-        g_[at_index(i) + 1] + o.record +
-        std::max(o.forward_workspace, g_[at_index(i)] + o.backward_workspace);
+    const Bytes memory = g_[at_index(i) + 1] + o.record +
+                         std::max(o.forward_workspace, g_[at_index(i)] + o.backward_workspace);
     workspace = std::max(workspace, o.backward_workspace);
     best.add(zero, 0, memory, o.forward_cost + o.backward_cost,
              {ChainMove::kLeaf, static_cast<std::int16_t>(k), i});
@@ -122,9 +121,9 @@ void ChainTable::add_records(bool recorded, Stage32 i, Stage32 l, Envelope& best
   const Stage& stage = problem_.stages[at_index(i)];
   for (std::size_t k = 0; k < stage.options.size(); ++k) {
     const StageOption& o = stage.options[k];
-    const Bytes least = o.record + std::max(gradient_after(l) + o.forward_workspace,
-                                            g_[at_index(i) + 1] + g_[at_index(i)] +
-                                                o.backward_workspace);
+    const Bytes least =
+        o.record + std::max(gradient_after(l) + o.forward_workspace,
+                            g_[at_index(i) + 1] + g_[at_index(i)] + o.backward_workspace);
     best.add(at(recorded, i + 1, l), o.record, least, o.forward_cost + o.backward_cost,
              {ChainMove::kRecord, static_cast<std::int16_t>(k), i});
   }
@@ -140,9 +139,9 @@ void ChainTable::add_record_run(bool recorded, Stage32 i, Stage32 l, Envelope& b
     const StageOption& o = problem_.stages[at_index(k)].options[0];
     held += o.record;
     cost += o.forward_cost + o.backward_cost;
-    least = std::max(least, held + std::max(gradient_after(l) + o.forward_workspace,
-                                            g_[at_index(k) + 1] + g_[at_index(k)] +
-                                                o.backward_workspace));
+    least = std::max(least,
+                     held + std::max(gradient_after(l) + o.forward_workspace,
+                                     g_[at_index(k) + 1] + g_[at_index(k)] + o.backward_workspace));
   }
   best.add(at(recorded, end, l), held, least, cost, {ChainMove::kRecordMany, 0, end});
 }
@@ -151,9 +150,9 @@ void ChainTable::add_splits(bool recorded, Stage32 i, Stage32 l, Envelope& best)
   Bytes transient = 0;
   for (Stage32 j = i + 1; j <= l; ++j) {
     const Stage32 k = j - 1;
-    transient = std::max(transient, a_[at_index(j)] +
-                                        problem_.stages[at_index(k)].forward_workspace +
-                                        (k > i ? a_[at_index(k)] : 0));
+    transient =
+        std::max(transient, a_[at_index(j)] + problem_.stages[at_index(k)].forward_workspace +
+                                (k > i ? a_[at_index(k)] : 0));
     if (!exists(i, j - 1)) continue;
     const std::int64_t forward = forward_sum_[at_index(j)] - forward_sum_[at_index(i)];
     if (exists(j, l)) {
@@ -172,8 +171,8 @@ void ChainTable::add_drops(bool recorded, Stage32 i, Stage32 l, Stage32 j, Bytes
   const std::int64_t forward = forward_sum_[at_index(j)] - forward_sum_[at_index(i)];
   for (std::size_t k = 0; k < stage.options.size(); ++k) {
     const StageOption& o = stage.options[k];
-    const Bytes least = gradient_after(l) +
-                        std::max(transient, a_[at_index(j)] + o.record + o.forward_workspace);
+    const Bytes least =
+        gradient_after(l) + std::max(transient, a_[at_index(j)] + o.record + o.forward_workspace);
     best.add(at(recorded, j + 1, l), o.record, at(true, i, j), o.record, least,
              forward + o.forward_cost + o.backward_cost,
              {ChainMove::kDropInput, static_cast<std::int16_t>(k), j});

@@ -3,8 +3,8 @@
 // The dynamic programme over all stretches of a chain (rotor, Beaumont et al. 2019, with the
 // transients of the table in chain.h), on staircases of exact bytes rather than on slots.
 //
-//   O(i,l)  stages i..l forward and backward, x_i and y_{l+1} there; l = L: with the loss in between
-//   memory  bytes besides x_i, y_{l+1} among them
+//   O(i,l)  stages i..l forward and backward, x_i and y_{l+1} there; l = L: with the loss in
+//   between memory  bytes besides x_i, y_{l+1} among them
 //
 //   O(i,l) = the cheapest of
 //     record      Fall(i)                       O(i+1,l) beside b[i+1]                        B(i)
@@ -77,9 +77,9 @@ class ChainTable {
   const ChainProblem& problem_;
   ChainTableOptions options_;
   Stage32 length_;
-  std::vector<Bytes> a_, g_;                 // 0..L
-  std::vector<std::int64_t> forward_sum_;    // of stages before i, Fck
-  Bytes cap_ = 0;                            // what keeping all takes
+  std::vector<Bytes> a_, g_;                                 // 0..L
+  std::vector<std::int64_t> forward_sum_;                    // of stages before i, Fck
+  Bytes cap_ = 0;                                            // what keeping all takes
   std::vector<std::vector<Staircase>> original_, recorded_;  // [i][l - i]
   Staircase answers_;
   bool complete_ = false, exact_ = true;

@@ -57,13 +57,15 @@ class ChainTable::Unfolding {
     const ChainChoice& choice = step->choice;
     const Stage32 i = part.first, j = choice.split, l = part.last;
     switch (choice.move) {
-      case ChainMove::kLeaf: return leaf(part, choice.option);
+      case ChainMove::kLeaf:
+        return leaf(part, choice.option);
       case ChainMove::kRecord:
         now(ChainStep::kForwardAll, i, choice.option);
         later(ChainStep::kBackward, i, choice.option);
         later(Part{part.recorded, i + 1, l, part.memory - option(i, choice.option).record});
         return;
-      case ChainMove::kRecordMany: return record_many(part, j);
+      case ChainMove::kRecordMany:
+        return record_many(part, j);
       case ChainMove::kCheckpoint:
         advance(i, j);
         later(Part{false, i, j - 1, part.memory});

@@ -1,0 +1,67 @@
+#pragma once
+
+// The cheapest plan for a chain within a budget. What is handed out was replayed by ChainMachine.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <variant>
+
+#include "planner/chain/chain.h"
+#include "planner/chain/program.h"
+#include "planner/chain/staircase.h"
+
+namespace reprise::planner {
+
+// Over which schedules of the table in chain.h a plan is proven to cost least. Persistent: what
+// outlives an op that read it stays until its own backward stage, and nothing is dropped.
+enum class ChainProof : std::uint8_t { kNone, kPersistent, kAll };
+
+struct ChainPlan {
+  ChainProgram program;
+  std::int64_t cost = 0;
+  Bytes peak = 0;
+  Bytes floor = 0;                    // smallest budget with a plan
+  std::int64_t lower_bound = 0;       // proven for all schedules within the budget
+  std::int64_t persistent_bound = 0;  // proven for persistent ones; at least lower_bound
+  ChainProof optimal = ChainProof::kNone;
+};
+
+// Below the floor; `floor` is the smallest budget of any persistent schedule.
+struct ChainInfeasible {
+  Bytes floor = 0;
+};
+
+// The search was stopped before it knew any plan.
+struct ChainStopped {};
+
+using ChainOutcome = std::variant<ChainPlan, ChainInfeasible, ChainStopped>;
+
+struct ChainOptions {
+  std::function<bool()> stop{};  // asked now and then; true ends the search
+  bool drop_inputs = true;       // also schedules that keep a record without its input
+};
+
+// Solves once, answers all budgets.
+class ChainSolver {
+ public:
+  // Throws Error(kInput) for a problem that validate() refuses.
+  explicit ChainSolver(ChainProblem problem, ChainOptions options = {});
+  ~ChainSolver();
+  ChainSolver(ChainSolver&&) noexcept;
+  ChainSolver& operator=(ChainSolver&&) noexcept;
+
+  [[nodiscard]] const ChainProblem& problem() const;
+  // Smallest budget and cost of each plan there is, by rising budget; empty when stopped.
+  [[nodiscard]] const Staircase& answers() const;
+  [[nodiscard]] ChainOutcome plan(Bytes budget) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+[[nodiscard]] ChainOutcome solve_chain(const ChainProblem& problem, Bytes budget,
+                                       const ChainOptions& options = {});
+
+}  // namespace reprise::planner
