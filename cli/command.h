@@ -47,6 +47,7 @@ struct Command {
 [[nodiscard]] Action add_train(CLI::App& app);
 [[nodiscard]] Action add_plan(CLI::App& app);
 [[nodiscard]] Action add_sweep(CLI::App& app);
+[[nodiscard]] Action add_solve(CLI::App& app);
 [[nodiscard]] Action add_show(CLI::App& app);
 [[nodiscard]] Action add_verify(CLI::App& app);
 [[nodiscard]] Action add_map(CLI::App& app);

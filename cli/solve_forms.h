@@ -1,0 +1,42 @@
+#pragma once
+
+// reprise solve, one function a form of the problem (solve_graph.cc, solve_chain.cc,
+// solve_buffers.cc).
+
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/report.h"
+
+#include "api/solve.h"
+
+namespace reprise::cli {
+
+struct SolveFlags {
+  std::string file;
+  api::SolveOptions options{};
+  std::string budget_text = "unlimited";  // as the user wrote it
+  bool budget_given = false, planner_given = false, order_given = false;
+  double seconds = 0;  // 0: no limit
+};
+
+struct SolveInput {
+  const SolveFlags& flags;
+  const planner::ProblemFile& problem;
+};
+
+[[nodiscard]] int solve_graph_file(const SolveInput& input, const planner::OpGraphFile& file,
+                                   Context& context);
+[[nodiscard]] int solve_buffers_file(const SolveInput& input, const planner::BuffersFile& file,
+                                     Context& context);
+
+// One field a line, its value unbroken: a schedule of 100,000 instructions stays one line.
+void print_flat(Context& context, const Json& document);
+// The error of DESIGN.md with "feasible": false and "floor" beside it; returns kInfeasible.
+[[nodiscard]] int report_no_plan(const SolveInput& input, const planner::Infeasible& infeasible,
+                                 Context& context);
+// "optimal" or "at most 3.1 % above the optimum".
+[[nodiscard]] std::string certificate_text(const api::Certificate& certificate);
+
+}  // namespace reprise::cli

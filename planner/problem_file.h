@@ -1,0 +1,63 @@
+#pragma once
+
+// Problems as JSON (docs/problem_format.md): an op graph, a chain, a uniform chain, buffers to
+// pack.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "planner/chain/chain.h"
+#include "schedule/problem.h"
+#include "schedule/simulate.h"
+
+namespace reprise::planner {
+
+struct OpGraphFile {
+  schedule::Problem problem;
+  Bytes alignment = 1;  // of offsets, where they are asked for
+  // Ops that make an output and could be run again. Model G overwrites the output then, which must
+  // stay; `problem` says that they run once, which admits fewer plans.
+  std::vector<schedule::OpId> held_to_one_run;
+};
+
+struct ChainFile {
+  ChainProblem chain;
+};
+
+// Every stage alike; up to 2^31 - 1 of them, so that no list is made of them here.
+struct UniformChainFile {
+  std::int64_t steps = 0;
+  Bytes input = 0;                                      // a: of x_i, for every i
+  Bytes record = 0;                                     // b
+  Bytes gradient = 0;                                   // g
+  std::int64_t forward_cost = 0, backward_cost = 0;     // uf, ub
+  Bytes forward_workspace = 0, backward_workspace = 0;  // of, ob
+  std::int64_t loss_cost = 0;                           // ul
+  Bytes loss_workspace = 0;                             // ol
+  friend bool operator==(const UniformChainFile&, const UniformChainFile&) = default;
+};
+
+// Steps of one cost to reverse with so many states kept, the first among them.
+struct RevolveFile {
+  std::int64_t steps = 0;
+  std::int64_t checkpoints = 0;
+};
+
+struct BuffersFile {
+  std::vector<schedule::Buffer> buffers;
+  Bytes alignment = 1;
+};
+
+struct ProblemFile {
+  std::string name;
+  std::variant<OpGraphFile, ChainFile, UniformChainFile, RevolveFile, BuffersFile> content;
+  std::vector<std::string> ignored;  // names of fields without a meaning here
+};
+
+// Throws Error(kInput) naming the field, op or tensor, both values and the rule.
+[[nodiscard]] ProblemFile parse_problem(std::string_view text);
+
+}  // namespace reprise::planner
