@@ -43,6 +43,7 @@ struct Executor::Impl {
   Impl(kernels::Program& program_, Schedule schedule_, Arena& arena_, bool debug_mode);
 
   void index_ends();
+  void find_first_update();
   void run(const graph::StepContext& context);
   void run_debug(const graph::StepContext& context);
   void call(const BoundInstruction& bound, const graph::StepContext& context);
@@ -64,6 +65,8 @@ struct Executor::Impl {
   base::IdVector<ValueId, SlotId> exit_slots;
   Bytes entry_bytes = 0;
   Bytes reached = 0;
+  std::size_t first_update = 0;  // first instruction that writes over a persistent value
+  bool state_lost = false;
 };
 
 Executor::Impl::Impl(kernels::Program& program_, Schedule schedule_, Arena& arena_, bool debug_mode)
@@ -85,6 +88,20 @@ Executor::Impl::Impl(kernels::Program& program_, Schedule schedule_, Arena& aren
     binding = bind_schedule(prepared(), schedule, [&](Bytes at) { return debug->address(at); });
   }
   index_ends();
+  find_first_update();
+}
+
+void Executor::Impl::find_first_update() {
+  const graph::Graph& graph = prepared().graph;
+  base::IdVector<graph::NodeId, char> updates(graph.nodes.size());
+  for (const graph::Update& update : graph.updates) {
+    updates[graph.values[graph::storage_root(graph, update.final)].producer] = 1;
+  }
+  const auto& all = schedule.instructions;
+  const auto first = std::find_if(all.begin(), all.end(), [&](const schedule::Instruction& each) {
+    return updates[each.node] != 0;
+  });
+  first_update = static_cast<std::size_t>(first - all.begin());
 }
 
 void Executor::Impl::index_ends() {
@@ -113,11 +130,13 @@ void Executor::Impl::call(const BoundInstruction& bound, const graph::StepContex
 }
 
 void Executor::Impl::run(const graph::StepContext& context) {
-  const BoundInstruction* at = binding.instructions.data();
-  const BoundInstruction* const end = at + binding.instructions.size();
+  const BoundInstruction* const begin = binding.instructions.data();
+  const BoundInstruction* const end = begin + binding.instructions.size();
+  const BoundInstruction* at = begin;
   try {
     for (; at != end; ++at) call(*at, context);
   } catch (...) {
+    state_lost = static_cast<std::size_t>(at - begin) >= first_update;
     reached = std::max(reached, at->reach);
     rethrow_naming(prepared().graph.nodes[at->node].name);
   }
@@ -132,6 +151,7 @@ void Executor::Impl::run_debug(const graph::StepContext& context) {
     try {
       call(bound, context);
     } catch (...) {
+      state_lost = i >= first_update;
       rethrow_naming(prepared().graph.nodes[bound.node].name);
     }
     debug->end_instruction(i);
@@ -160,6 +180,7 @@ Executor::Executor(kernels::Program& program, Schedule schedule, Arena& arena,
 Executor::~Executor() = default;
 
 void Executor::run(const graph::StepContext& context) {
+  impl_->state_lost = false;
   if (impl_->debug) {
     impl_->run_debug(context);
   } else {
@@ -167,15 +188,18 @@ void Executor::run(const graph::StepContext& context) {
   }
 }
 
-std::vector<std::byte> Executor::capture_entry() const {
-  std::vector<std::byte> captured;
-  captured.reserve(static_cast<std::size_t>(impl_->entry_bytes));
+bool Executor::state_lost() const {
+  return impl_->state_lost;
+}
+
+void Executor::capture_entry(std::vector<std::byte>& captured) const {
+  captured.resize(static_cast<std::size_t>(impl_->entry_bytes));
+  auto into = captured.begin();
   for (const SlotId id : impl_->schedule.entry) {
     const Slot& slot = impl_->schedule.slots[id];
     const std::byte* stored = impl_->address(slot.offset);
-    captured.insert(captured.end(), stored, stored + slot.bytes);
+    into = std::copy(stored, stored + slot.bytes, into);
   }
-  return captured;
 }
 
 void Executor::restore_entry(std::span<const std::byte> captured) {

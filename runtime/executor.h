@@ -47,8 +47,13 @@ class Executor {
   // equals a clean run bit for bit.
   void run(const graph::StepContext& context);
 
+  // Whether the last run() threw after (or while) it wrote over a persistent value. When not, all
+  // of them are what they were, and only the inputs have to be written again.
+  [[nodiscard]] bool state_lost() const;
+
   // The stored bytes of all entry slots, inputs and persistent values, one after the other.
-  [[nodiscard]] std::vector<std::byte> capture_entry() const;
+  // Allocates nothing where `captured` has that size already.
+  void capture_entry(std::vector<std::byte>& captured) const;
   void restore_entry(std::span<const std::byte> captured);  // Error(kInput) when the size differs
 
   // Plain row-major bytes into the entry slot of an input or persistent value (of its first

@@ -187,7 +187,8 @@ TEST(ExecutorDebug, FreedBytesAndWorkspacesAreNaN) {
   executor.run({});
   EXPECT_TRUE(all_nan);
   // y's bytes now hold u, written after y was freed; x, read for the last time, is gone.
-  const std::vector<std::byte> entry = executor.capture_entry();
+  std::vector<std::byte> entry;
+  executor.capture_entry(entry);
   for (const std::byte byte : entry) EXPECT_EQ(byte, kFreed);
 }
 

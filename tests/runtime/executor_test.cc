@@ -134,7 +134,8 @@ TEST_P(BothModes, KernelFailureNamesTheNodeAndARestoredStepEqualsACleanOne) {
     Arena arena(step.schedule.arena_bytes);
     Executor executor(step.program, step.schedule, arena, {.debug = GetParam()});
     step.write(executor, 3, 1);
-    const std::vector<std::byte> before = executor.capture_entry();
+    std::vector<std::byte> before;
+    executor.capture_entry(before);
     EXPECT_EQ(before.size(), 128u);  // w and x
     (in_update ? step.update_fails_halfway : step.add_fails) = true;
     try {
@@ -145,9 +146,11 @@ TEST_P(BothModes, KernelFailureNamesTheNodeAndARestoredStepEqualsACleanOne) {
       EXPECT_STREQ(error.what(),
                    in_update ? "node 'update': power lost" : "node 'add': the kernel gave up");
     }
+    EXPECT_EQ(executor.state_lost(), in_update);  // add runs before it
     step.add_fails = step.update_fails_halfway = false;
     executor.restore_entry(before);
     executor.run({});
+    EXPECT_FALSE(executor.state_lost());
     EXPECT_EQ(TinyStep::first(executor, step.y), 4);
     EXPECT_EQ(TinyStep::first(executor, step.w), -1);
   }
