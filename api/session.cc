@@ -3,15 +3,14 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <unordered_map>
 #include <utility>
 
 #include "api/hash.h"
 #include "api/initialize.h"
 #include "api/plan.h"
+#include "api/side.h"
 #include "base/error.h"
 #include "graph/evaluation.h"
-#include "kernels/backend.h"
 #include "planner/lowering.h"
 #include "runtime/arena.h"
 
@@ -20,62 +19,6 @@ namespace {
 
 using graph::NodeId;
 using graph::ValueId;
-
-// A program with its schedule, and the way from names to values.
-struct Side {
-  std::unique_ptr<kernels::Program> program;
-  std::unique_ptr<runtime::Executor> executor;
-  std::unordered_map<std::string, ValueId> values;
-
-  [[nodiscard]] const graph::Graph& graph() const { return program->prepared().graph; }
-
-  [[nodiscard]] Bytes plain_bytes(ValueId id) const {
-    const graph::Value& value = graph().values[id];
-    return graph::element_count(value.shape) * graph::dtype_bytes(value.dtype);
-  }
-
-  [[nodiscard]] ValueId find(std::string_view name, std::string_view what) const {
-    const auto found = values.find(std::string(name));
-    if (found == values.end())
-      throw base::input_error("graph '{}' has no {} '{}'", graph().name, what, name);
-    return found->second;
-  }
-
-  [[nodiscard]] std::vector<std::byte> read(ValueId id) const {
-    std::vector<std::byte> plain(static_cast<std::size_t>(plain_bytes(id)));
-    executor->read(id, plain);
-    return plain;
-  }
-
-  void write_input(std::string_view name, std::span<const std::byte> plain) {
-    const ValueId id = find(name, "input");
-    if (graph().values[id].role != graph::Role::kInput) {
-      throw base::input_error("graph '{}': '{}' is no input but {}", graph().name, name,
-                              graph::role_name(graph().values[id].role));
-    }
-    if (static_cast<Bytes>(plain.size()) != plain_bytes(id)) {
-      throw base::input_error("input '{}' was planned for {} {} ({} bytes), got {} bytes", name,
-                              graph::dtype_name(graph().values[id].dtype),
-                              graph::shape_text(graph().values[id].shape), plain_bytes(id),
-                              plain.size());
-    }
-    executor->write(id, plain);
-  }
-};
-
-std::unordered_map<std::string, ValueId> index_by_name(const graph::Graph& graph) {
-  std::unordered_map<std::string, ValueId> index;
-  for (std::size_t i = 0; i < graph.values.size(); ++i)
-    index.emplace(graph.values[ValueId(i)].name, ValueId(i));
-  return index;
-}
-
-float as_float(std::span<const std::byte> plain) {
-  REPRISE_CHECK(plain.size() == sizeof(float), "a scalar of {} bytes", plain.size());
-  float value = 0;
-  std::memcpy(&value, plain.data(), sizeof(value));
-  return value;
-}
 
 // A forward-only schedule that keeps everything it still needs and recomputes nothing.
 schedule::Schedule forward_schedule(const graph::PreparedGraph& prepared) {
@@ -92,7 +35,7 @@ schedule::Schedule forward_schedule(const graph::PreparedGraph& prepared) {
 
 struct Session::Impl {
   SessionOptions options;
-  std::unique_ptr<kernels::Backend> backend;
+  std::shared_ptr<const kernels::Backend> backend;
   std::unique_ptr<runtime::Arena> arena;
   Side training;
   std::optional<Side> evaluation;
@@ -103,13 +46,20 @@ struct Session::Impl {
   std::vector<std::string> warnings;
   std::uint64_t steps = 0;
   // Training values of the states that evaluation changes; empty outside of an evaluation.
-  std::map<std::string, std::vector<std::byte>> saved_states;
+  std::map<std::string, std::vector<std::byte>, std::less<>> saved_states;
   bool evaluating = false;
+  bool outputs_there = false;         // those of the last training step
+  std::vector<std::byte> entry_copy;  // recoverable: what the step started from
+  // By name of the values that a step updates: whether a failed step left it as nobody knows.
+  // Filled ahead, since a failure is no time to allocate.
+  std::map<std::string, bool, std::less<>> lost;
 
   void list_variables();
   void write_initial_values(const models::Model& model);
   void add_evaluation(const std::vector<models::Model>& candidates);
   [[nodiscard]] Side& evaluation_side();
+  void require_state() const;
+  void after_failed_step();
 };
 
 void Session::Impl::list_variables() {
@@ -119,6 +69,9 @@ void Session::Impl::list_variables() {
   }
   std::sort(variables.begin(), variables.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
+  for (const graph::Update& update : training.graph().updates) {
+    lost.emplace(training.graph().values[update.initial].name, false);
+  }
 }
 
 void Session::Impl::write_initial_values(const models::Model& model) {
@@ -134,28 +87,24 @@ void Session::Impl::write_initial_values(const models::Model& model) {
         found == initializers.end() ? models::Model::Initializer{} : found->second;
     const auto values = initial_values(initializer, variable.name,
                                        graph::element_count(variable.shape), options.seed);
-    training.executor->write(training.find(variable.name, "value"),
-                             std::as_bytes(std::span(values)));
+    training.executor().write(training.find(variable.name, "value"),
+                              std::as_bytes(std::span(values)));
   }
 }
 
 void Session::Impl::add_evaluation(const std::vector<models::Model>& candidates) {
   Bytes smallest = 0;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
-    Side side;
-    side.program =
-        backend->prepare(graph::share_persistent_values(candidates[i].graph, training.graph()),
-                         training.program.get());
-    schedule::Schedule schedule = forward_schedule(side.program->prepared());
+    auto program = backend->prepare(
+        graph::share_persistent_values(candidates[i].graph, training.graph()), &training.program());
+    schedule::Schedule schedule = forward_schedule(program->prepared());
     if (schedule.arena_bytes > arena->bytes()) {
       smallest = i == 0 ? schedule.arena_bytes : std::min(smallest, schedule.arena_bytes);
       continue;
     }
-    side.executor =
-        std::make_unique<runtime::Executor>(*side.program, std::move(schedule), *arena,
-                                            runtime::ExecutorOptions{.debug = options.debug});
-    side.values = index_by_name(side.graph());
-    evaluation = std::move(side);
+    auto executor = std::make_unique<runtime::Executor>(
+        *program, std::move(schedule), *arena, runtime::ExecutorOptions{.debug = options.debug});
+    evaluation.emplace(std::move(program), std::move(executor));
     evaluation_index = i;
     return;
   }
@@ -173,6 +122,27 @@ Side& Session::Impl::evaluation_side() {
   return *evaluation;
 }
 
+void Session::Impl::require_state() const {
+  for (const auto& [name, is_lost] : lost) {
+    if (!is_lost) continue;
+    throw base::input_error(
+        "the last step failed after it had changed part of the state, so '{}' is not known; write "
+        "all values that a step updates (load a snapshot) before going on, or make the session "
+        "recoverable",
+        name);
+  }
+}
+
+void Session::Impl::after_failed_step() {
+  if (options.recoverable) {
+    training.executor().restore_entry(entry_copy);
+    return;
+  }
+  training.forget_inputs();
+  if (!training.executor().state_lost()) return;
+  for (auto& [name, is_lost] : lost) is_lost = true;
+}
+
 Session::Session() : impl_(std::make_unique<Impl>()) {}
 Session::~Session() = default;
 
@@ -184,21 +154,24 @@ std::variant<std::unique_ptr<Session>, planner::Infeasible> Session::create(
   impl.options = session_options;
   graph::TrainingGraph training_graph = graph::make_training_graph(training.graph, options);
   impl.warnings = std::move(training_graph.warnings);
-  impl.backend =
-      kernels::make_backend(session_options.device, {.threads = session_options.threads});
-  impl.training.program = impl.backend->prepare(training_graph.graph);
+  impl.backend = session_options.backend;
+  if (!impl.backend) {
+    impl.backend =
+        kernels::make_backend(session_options.device, {.threads = session_options.threads});
+  }
+  auto program = impl.backend->prepare(training_graph.graph);
 
-  auto planned = plan_step(impl.training.program->prepared(), session_options.plan);
+  auto planned = plan_step(program->prepared(), session_options.plan);
   if (auto* infeasible = std::get_if<planner::Infeasible>(&planned)) return std::move(*infeasible);
   auto& plan = std::get<PlannedTraining>(planned);
   impl.report = std::move(plan.report);
   impl.planned = std::move(plan.step);
 
   impl.arena = std::make_unique<runtime::Arena>(impl.planned.schedule.arena_bytes);
-  impl.training.executor = std::make_unique<runtime::Executor>(
-      *impl.training.program, impl.planned.schedule, *impl.arena,
-      runtime::ExecutorOptions{.debug = session_options.debug});
-  impl.training.values = index_by_name(impl.training.graph());
+  auto executor =
+      std::make_unique<runtime::Executor>(*program, impl.planned.schedule, *impl.arena,
+                                          runtime::ExecutorOptions{.debug = session_options.debug});
+  impl.training = Side(std::move(program), std::move(executor));
   impl.list_variables();
   impl.write_initial_values(training);
   impl.add_evaluation(evaluations);
@@ -206,35 +179,63 @@ std::variant<std::unique_ptr<Session>, planner::Infeasible> Session::create(
 }
 
 void Session::set_input(std::string_view name, std::span<const std::byte> plain) {
+  if (impl_->evaluating)
+    throw base::input_error("call end_evaluation() before setting inputs of training");
   impl_->training.write_input(name, plain);
+  impl_->outputs_there = false;  // their bytes may be the input's
 }
 
 float Session::step() {
-  if (impl_->evaluating)
+  Impl& impl = *impl_;
+  if (impl.evaluating)
     throw base::input_error("call end_evaluation() before the next training step");
-  impl_->training.executor->run({.seed = impl_->options.seed, .step = impl_->steps});
-  ++impl_->steps;
-  return as_float(impl_->training.read(impl_->training.graph().loss));
+  impl.require_state();
+  impl.training.require_inputs();
+  impl.outputs_there = false;
+  if (impl.options.recoverable) impl.training.executor().capture_entry(impl.entry_copy);
+  try {
+    impl.training.executor().run({.seed = impl.options.seed, .step = impl.steps});
+  } catch (...) {
+    impl.after_failed_step();
+    throw;
+  }
+  ++impl.steps;
+  impl.training.forget_inputs();
+  impl.outputs_there = true;
+  return impl.training.read_loss();
 }
 
 std::vector<std::byte> Session::read(std::string_view name) const {
   const ValueId id = impl_->training.find(name, "value");
+  const bool persistent = graph::is_persistent(impl_->training.graph().values[id].role);
+  if (!persistent && !impl_->outputs_there) {
+    throw base::input_error(
+        "'{}' can be read after a training step, until the next input is set or an evaluation "
+        "begins",
+        name);
+  }
+  if (const auto saved = impl_->saved_states.find(name); saved != impl_->saved_states.end())
+    return saved->second;
+  if (const auto found = impl_->lost.find(name); found != impl_->lost.end() && found->second)
+    impl_->require_state();
   return impl_->training.read(id);
 }
 
 void Session::write(std::string_view name, std::span<const std::byte> plain) {
+  if (impl_->evaluating) throw base::input_error("call end_evaluation() before writing '{}'", name);
   const ValueId id = impl_->training.find(name, "persistent value");
   const graph::Value& value = impl_->training.graph().values[id];
   if (!graph::is_persistent(value.role)) {
     throw base::input_error("'{}' is no persistent value but {}", name,
                             graph::role_name(value.role));
   }
-  if (static_cast<Bytes>(plain.size()) != impl_->training.plain_bytes(id)) {
+  if (plain.size() != impl_->training.plain_bytes(id)) {
     throw base::input_error("'{}' has shape {} ({} bytes), got {} bytes", name,
                             graph::shape_text(value.shape), impl_->training.plain_bytes(id),
                             plain.size());
   }
-  impl_->training.executor->write(id, plain);
+  impl_->training.executor().write(id, plain);
+  if (const auto found = impl_->lost.find(name); found != impl_->lost.end()) found->second = false;
 }
 
 void Session::reset_carried_states() {
@@ -242,8 +243,8 @@ void Session::reset_carried_states() {
   for (const graph::Update& update : graph.updates) {
     const NodeId producer = graph.values[update.final].producer;
     if (graph.nodes[producer].op != graph::OpKind::kAssign) continue;
-    const auto bytes = static_cast<std::size_t>(impl_->training.plain_bytes(update.initial));
-    impl_->training.executor->write(update.initial, std::vector<std::byte>(bytes));
+    write(graph.values[update.initial].name,
+          std::vector<std::byte>(impl_->training.plain_bytes(update.initial)));
   }
 }
 
@@ -255,19 +256,30 @@ std::size_t Session::evaluation_index() const {
 }
 
 void Session::begin_evaluation() {
-  if (impl_->evaluating) throw base::input_error("an evaluation is already under way");
-  impl_->evaluating = true;
-  Side& side = impl_->evaluation_side();
-  if (impl_->options.debug) {  // debug executors have arenas of their own
-    for (const Variable& variable : impl_->variables) {
-      side.executor->write(side.find(variable.name, "value"), read(variable.name));
+  Impl& impl = *impl_;
+  if (impl.evaluating) throw base::input_error("an evaluation is already under way");
+  if (!impl.evaluation)
+    throw base::input_error("this session was made without an evaluation model");
+  impl.require_state();
+  Side& side = *impl.evaluation;
+  if (impl.options.debug) {  // debug executors have arenas of their own
+    for (const Variable& variable : impl.variables) {
+      side.executor().write(side.find(variable.name, "value"), read(variable.name));
     }
   }
+  // Everything is saved before the first is changed.
+  decltype(impl.saved_states) saved;
   for (const graph::Update& update : side.graph().updates) {
     const std::string& name = side.graph().values[update.initial].name;
-    auto training_value = read(name);
-    side.executor->write(update.initial, std::vector<std::byte>(training_value.size()));
-    impl_->saved_states.emplace(name, std::move(training_value));
+    saved.emplace(name, read(name));
+  }
+  impl.saved_states = std::move(saved);
+  impl.evaluating = true;
+  impl.outputs_there = false;
+  impl.training.forget_inputs();  // evaluation runs over their bytes
+  side.forget_inputs();
+  for (const graph::Update& update : side.graph().updates) {
+    side.executor().write(update.initial, std::vector<std::byte>(side.plain_bytes(update.initial)));
   }
 }
 
@@ -277,9 +289,11 @@ void Session::set_evaluation_input(std::string_view name, std::span<const std::b
 
 Session::Evaluation Session::evaluate() {
   Side& side = impl_->evaluation_side();
-  side.executor->run({.seed = impl_->options.seed, .step = impl_->steps});
+  side.require_inputs();
+  side.forget_inputs();  // also when it fails
+  side.executor().run({.seed = impl_->options.seed, .step = impl_->steps});
   Evaluation result;
-  result.loss = as_float(side.read(side.graph().loss));
+  result.loss = side.read_loss();
   const auto correct = side.read(side.find("correct", "output"));
   std::int32_t count = 0;
   REPRISE_CHECK(correct.size() == sizeof(count), "'correct' has {} bytes", correct.size());
@@ -290,9 +304,11 @@ Session::Evaluation Session::evaluate() {
 
 void Session::end_evaluation() {
   (void)impl_->evaluation_side();
-  impl_->evaluating = false;
-  for (const auto& [name, value] : impl_->saved_states) write(name, value);
+  for (const auto& [name, value] : impl_->saved_states) {
+    impl_->training.executor().write(impl_->training.find(name, "value"), value);
+  }
   impl_->saved_states.clear();
+  impl_->evaluating = false;
 }
 
 std::uint64_t Session::steps_done() const {
@@ -318,8 +334,8 @@ const std::vector<std::string>& Session::warnings() const {
 }
 
 Bytes Session::peak_bytes_measured() const {
-  const Bytes training = impl_->training.executor->peak_bytes_measured();
-  return impl_->evaluation ? std::max(training, impl_->evaluation->executor->peak_bytes_measured())
+  const Bytes training = impl_->training.executor().peak_bytes_measured();
+  return impl_->evaluation ? std::max(training, impl_->evaluation->executor().peak_bytes_measured())
                            : training;
 }
 

@@ -13,6 +13,7 @@
 
 #include "api/plan.h"
 #include "graph/autodiff.h"
+#include "kernels/backend.h"
 #include "models/model.h"
 #include "planner/strategy.h"
 #include "runtime/executor.h"
@@ -26,10 +27,20 @@ struct SessionOptions {
   PlanOptions plan{};
   std::uint64_t seed = 1;  // of initial values and random ops
   bool debug = false;      // executor's debug mode
+  // A step that fails leaves everything as it was, inputs included: just call step() again. Costs a
+  // copy of persistent values and inputs in host memory, PlanReport::persistent_bytes and the batch
+  // beyond the budget, and the time to make it before each step.
+  bool recoverable = false;
+  std::shared_ptr<const kernels::Backend> backend{};  // takes the place of device and threads
 };
 
 // One training step (and, with an evaluation model, one evaluation step) over one arena within the
 // budget.
+//
+// A step that fails is an Error naming the op; the step counter, and with it the random draws, stay
+// where they were. Without `recoverable` it may have updated some of the persistent values before:
+// then steps, evaluations and reads of those values are refused until all of them are written again
+// (from a snapshot). When it had updated none, only the inputs have to be set again.
 class Session {
  public:
   // `evaluations` are inference forms of the same model in order of preference (say, at falling
@@ -43,9 +54,11 @@ class Session {
 
   // Inputs by name, plain row-major; Error(kInput) names input, bytes expected and given.
   void set_input(std::string_view name, std::span<const std::byte> plain);
-  // Runs one training step and returns its loss. The step counter advances.
+  // Runs one training step and returns its loss. The step counter advances. A step takes the bytes
+  // of its inputs: Error(kInput) names one that was not set since the last step or evaluation.
   float step();
-  // Any fetched output of the last training step, or a persistent value, as plain bytes.
+  // A persistent value as plain bytes, also during an evaluation; or a fetched output of the last
+  // training step, until the next input is set or an evaluation begins (Error(kInput) after that).
   [[nodiscard]] std::vector<std::byte> read(std::string_view name) const;
   void write(std::string_view name, std::span<const std::byte> plain);  // persistent values
 
