@@ -94,7 +94,7 @@ std::variant<PlannedTraining, planner::Infeasible> plan_step(const graph::Prepar
   report.persistent_bytes = persistent_bytes(prepared);
   report.cost_ns = plan.cost;
   report.keep_all_cost_ns = keep_all.cost;
-  report.lower_bound_ns = planner::cost_lower_bound(problem.problem);
+  report.lower_bound_ns = plan.cost_lower_bound;
   report.overhead = ratio(plan.cost - keep_all.cost, keep_all.cost);
   report.gap = ratio(plan.cost - report.lower_bound_ns, report.lower_bound_ns);
   report.fragmentation = plan.packing.fragmentation();

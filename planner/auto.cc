@@ -1,9 +1,12 @@
 #include "planner/candidates.h"
+#include "planner/exact_search.h"
 #include "planner/ladder.h"
 #include "planner/strategies.h"
 
 namespace reprise::planner {
 namespace {
+
+constexpr std::int64_t kInstantStates = 20'000;  // some tens of milliseconds
 
 class Auto final : public FrontierStrategy {
  public:
@@ -13,6 +16,7 @@ class Auto final : public FrontierStrategy {
  private:
   void solve(const Request& request, Frontier& frontier) const override {
     frontier.offer(program_order(*request.problem, request.order), "keep_all");
+    if (offer_exact(request, kInstantStates, frontier) && frontier.packed_tightly()) return;
     const Structure structure(*request.problem, request.order);
     offer_all(structure, frontier);
     if (structure.ops() <= kMostSearchedOps) offer_searched(structure, request, frontier);

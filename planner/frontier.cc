@@ -59,6 +59,19 @@ const Plan* Frontier::cheapest_within(Bytes budget) const {
   return after == plans_.begin() ? nullptr : &*std::prev(after);
 }
 
+std::int64_t Frontier::cost_bound(Bytes budget) const {
+  std::int64_t bound = cost_lower_bound(*problem_, freedom_);
+  for (const auto& [within, cost] : proven_costs_) {
+    if (budget <= within) bound = std::max(bound, cost);
+  }
+  return bound;
+}
+
+bool Frontier::packed_tightly() const {
+  return std::all_of(plans_.begin(), plans_.end(),
+                     [](const Plan& plan) { return plan.arena == plan.live_peak; });
+}
+
 void Frontier::insert(Plan plan) {
   if (covers(plan.arena, plan.cost)) return;
   std::erase_if(plans_,

@@ -2,6 +2,8 @@
 
 // The best plans known for a problem: of two, neither is both smaller and cheaper than the other.
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "planner/strategy.h"
@@ -29,6 +31,16 @@ class Frontier {
   // Is there a plan with at most this arena and this cost?
   [[nodiscard]] bool covers(Bytes arena, std::int64_t cost) const;
 
+  // What a search has proven: no order whose live peak is within `budget` costs less than `cost`,
+  // none at all has a live peak below `bytes`.
+  void prove_cost(Bytes budget, std::int64_t cost) { proven_costs_.emplace_back(budget, cost); }
+  void prove_floor(Bytes bytes) { proven_floor_ = std::max(proven_floor_, bytes); }
+  // The largest bound on the cost that is proven for a budget.
+  [[nodiscard]] std::int64_t cost_bound(Bytes budget) const;
+  // Has every plan an arena as large as its live peak?
+  [[nodiscard]] bool packed_tightly() const;
+  [[nodiscard]] Bytes proven_floor() const { return proven_floor_; }
+
  private:
   void insert(Plan plan);
 
@@ -37,6 +49,8 @@ class Frontier {
   Measure measure_;
   OrderFreedom freedom_;
   std::vector<Plan> plans_;  // arena rising, cost falling
+  std::vector<std::pair<Bytes, std::int64_t>> proven_costs_;
+  Bytes proven_floor_ = 0;
 };
 
 // Why nothing below the arena of `smallest` can be planned.

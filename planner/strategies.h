@@ -23,6 +23,7 @@ class FrontierStrategy : public Strategy {
 [[nodiscard]] const Strategy& segments_strategy();
 [[nodiscard]] const Strategy& sqrt_n_strategy();
 [[nodiscard]] const Strategy& dag_strategy();
+[[nodiscard]] const Strategy& exact_strategy();
 [[nodiscard]] const Strategy& auto_strategy();
 
 }  // namespace reprise::planner

@@ -73,8 +73,14 @@ Outcome FrontierStrategy::plan(const Request& request) const {
     throw base::input_error("a budget of {} bytes; it must be positive", request.budget);
   }
   const std::shared_ptr<const Frontier> known = frontier(request);
-  if (const Plan* plan = known->cheapest_within(request.budget)) return *plan;
-  return explain_floor(*request.problem, known->plans().front());
+  if (const Plan* found = known->cheapest_within(request.budget)) {
+    Plan plan = *found;
+    plan.cost_lower_bound = known->cost_bound(request.budget);
+    return plan;
+  }
+  Infeasible answer = explain_floor(*request.problem, known->plans().front());
+  answer.proven_floor = known->proven_floor();
+  return answer;
 }
 
 Bytes FrontierStrategy::floor(const Request& request) const {
@@ -82,8 +88,8 @@ Bytes FrontierStrategy::floor(const Request& request) const {
 }
 
 std::vector<const Strategy*> all_strategies() {
-  return {&auto_strategy(), &dag_strategy(), &keep_all_strategy(), &segments_strategy(),
-          &sqrt_n_strategy()};
+  return {&auto_strategy(),     &dag_strategy(),      &exact_strategy(),
+          &keep_all_strategy(), &segments_strategy(), &sqrt_n_strategy()};
 }
 
 const Strategy& find_strategy(std::string_view name) {

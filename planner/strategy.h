@@ -30,12 +30,15 @@ struct Plan {
   Bytes arena = 0;        // after packing; the live peak under Measure::kLivePeak
   Packing packing;  // offsets of trace_order(problem, order).trace.buffers; empty when not packed
   std::int64_t recomputed = 0;  // runs beyond the first of each op
+  // No order within the budget of the request is cheaper: proven. As much as `cost`: optimal.
+  std::int64_t cost_lower_bound = 0;
 };
 
 // Nothing this strategy knows fits.
 struct Infeasible {
-  Bytes floor = 0;       // the smallest budget this strategy can plan for
-  std::string bound_by;  // the op whose inputs, outputs and workspace bind at the floor
+  Bytes floor = 0;         // the smallest budget this strategy can plan for
+  Bytes proven_floor = 0;  // no order at all needs less; as much as `floor`: proven the smallest
+  std::string bound_by;    // the op whose inputs, outputs and workspace bind at the floor
   struct Holder {
     std::string tensor;
     Bytes bytes = 0;

@@ -1,48 +1,18 @@
 // Small op graphs whose cheapest order within a budget of live bytes is known.
 
-#include <fstream>
-
 #include "gtest/gtest.h"
-#include "nlohmann/json.hpp"
 
 #include "planner/annealer.h"
 #include "planner/candidates.h"
 #include "planner/strategy.h"
 #include "planner/structure.h"
+#include "tests/planner/op_graphs.h"
 
 namespace reprise::planner {
 namespace {
 
-using schedule::TensorKind;
-
-Problem read_problem(const nlohmann::json& graph) {
-  Problem problem;
-  problem.name = graph.at("id");
-  for (const auto& t : graph.at("tensors")) {
-    const std::string kind = t.at(1);
-    problem.tensors.push_back({"t" + std::to_string(problem.tensors.size()), t.at(0),
-                               kind == "input"    ? TensorKind::kResident
-                               : kind == "output" ? TensorKind::kOutput
-                                                  : TensorKind::kTemp});
-  }
-  for (const auto& o : graph.at("ops")) {
-    schedule::Op op;
-    op.name = "op" + std::to_string(problem.ops.size());
-    for (std::size_t t : o.at(0)) op.inputs.emplace_back(t);
-    for (std::size_t t : o.at(1)) op.outputs.emplace_back(t);
-    op.workspace = o.at(2);
-    op.cost = o.at(3);
-    op.recomputable = o.at(4) == 1;
-    if (o.at(5) >= 0) op.inplace.push_back({o.at(5), 0, true});
-    problem.ops.push_back(op);
-  }
-  return problem;
-}
-
-nlohmann::json graphs() {
-  std::ifstream file(REPRISE_TEST_DATA "/op_graphs.json");
-  return nlohmann::json::parse(file).at("graphs");
-}
+using testing::graphs;
+using testing::read_problem;
 
 TEST(KnownOptima, LocalSearchNeverBeatsThemAndReachesNearlyAll) {
   int cases = 0, reached = 0;
@@ -143,9 +113,9 @@ TEST(KnownOptima, PlansByLivePeakFitIt) {
 TEST(FixedOrder, RunsEveryOpWhereAFreeOrderLeavesOutWhatNobodyNeeds) {
   Problem problem;
   problem.name = "unused";
-  problem.tensors.push_back({"a", 1, TensorKind::kResident});
-  problem.tensors.push_back({"b", 2, TensorKind::kTemp});
-  problem.tensors.push_back({"c", 2, TensorKind::kOutput});
+  problem.tensors.push_back({"a", 1, schedule::TensorKind::kResident});
+  problem.tensors.push_back({"b", 2, schedule::TensorKind::kTemp});
+  problem.tensors.push_back({"c", 2, schedule::TensorKind::kOutput});
   problem.ops.push_back({.name = "unused",
                          .inputs = {schedule::TensorId(0u)},
                          .outputs = {schedule::TensorId(1u)},
