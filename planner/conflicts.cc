@@ -55,6 +55,7 @@ PackItems make_pack_items(const std::vector<TimeRange>& times, const std::vector
   std::partial_sum(change.begin(), change.end() - 1, result.load.begin());
   for (Bytes load : result.load) result.lower_bound = std::max(result.lower_bound, load);
   result.lower_bound -= result.slack;
+  result.alignment = alignment;
   result.step = result.slack == 0 ? alignment : 1;
   return result;
 }

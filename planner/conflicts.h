@@ -28,8 +28,9 @@ struct PackItems {
   std::int32_t sections = 0;
   std::vector<Bytes> load;  // sum of aligned bytes per section
   Bytes slack = 0;          // largest difference of aligned and needed bytes
-  Bytes step = 1;           // arenas of all packings differ by multiples of it
-  Bytes lower_bound = 0;    // largest load, less the slack that the topmost item may save
+  Bytes alignment = 1;
+  Bytes step = 1;         // arenas of all packings differ by multiples of it
+  Bytes lower_bound = 0;  // largest load, less the slack that the topmost item may save
 };
 
 // `times` are the items' [start, end) on any clock.

@@ -3,6 +3,7 @@
 // Offset assignment: buffers with lifetimes in, offsets out. No device, no pointers, no graph.
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "base/bytes.h"
@@ -14,8 +15,11 @@ using base::Bytes;
 
 struct PackingOptions {
   Bytes alignment = 64;
-  // Effort: how many search nodes the exact part may visit (0: greedy orders only). Never a clock.
+  // Effort of the search, in nodes of about a microsecond (0: greedy orders only). Never a clock.
   std::int64_t search_nodes = 20'000;
+  // Asked now and then; true ends the search with the best packing so far. The caller owns the
+  // clock.
+  std::function<bool()> stop{};
 };
 
 struct Packing {
@@ -28,11 +32,10 @@ struct Packing {
 
 // Best of a portfolio: buffers live for the whole step (start 0, end the largest end) lie at the
 // bottom in index order - so two problems that list the same persistent tensors first place them
-// alike, which is how evaluation shares the parameters of training - then greedy best-fit by size,
-// by area and by length, then a canonical depth-first search (after MiniMalloc, Moffitt 2023)
-// within `search_nodes`. Buffers whose [start, end) ranges meet never overlap. Zero-byte buffers
-// conflict with nothing. Deterministic. Throws Error(kInput) for negative sizes or empty lifetimes
-// of non-empty buffers.
+// alike, which is how evaluation shares the parameters of training - the others as portfolio.h
+// says, within `search_nodes`. Buffers whose [start, end) ranges meet never overlap. Zero-byte
+// buffers conflict with nothing. Deterministic without `stop`. Throws Error(kInput) for negative
+// sizes or empty lifetimes of non-empty buffers.
 [[nodiscard]] Packing pack(const std::vector<schedule::Buffer>& buffers,
                            const PackingOptions& options = {});
 

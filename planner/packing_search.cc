@@ -1,160 +1,228 @@
 #include "planner/packing_search.h"
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
 
-// Any packing can be pushed down until each item rests on the ground or on an item below it; read
-// from the bottom to the top it then places each item at the lowest offset that the ones before
-// leave it. So it is enough to try such sequences, in which offsets never fall (the idea of
-// MiniMalloc, Moffitt 2023). A branch is cut when
-//   - a section cannot hold what is left to place in it above the highest item placed there, or
-//     above the offset reached;
-//   - an item would start where some other one could lie wholly below it: then a packing exists
-//     in which that other one comes first.
+// Any packing can be pushed down until each item rests on the ground or on an item below it. The
+// floors of the sections then form valleys between walls:
+//
+//        |   |          wall: a higher floor, or a section with nothing left to place
+//        |   |___|
+//     ___|       a   b     What comes to lie lowest on section a either starts there, ends by b and
+//                          rests on the valley's floor; or it lies no lower than the lower wall, or
+//                          than the smallest item on the rest of the valley: then a's floor goes
+//                          up to there, which wastes bytes. Likewise for the last section.
+//
+// So it is enough to branch over one end of one valley, any one: unlike in searches that place
+// items from the bottom to the top (MiniMalloc, Moffitt 2023) the most constrained place comes
+// first, and a section without slack leaves no choice but to be filled without a hole.
 
 namespace reprise::planner {
 namespace {
 
-class Search {
- public:
-  Search(const PackItems& problem, const Conflicts& conflicts,
-         const std::vector<std::int32_t>& order, Bytes capacity)
-      : problem_(problem),
-        conflicts_(conflicts),
-        order_(order),
-        capacity_(capacity),
-        lowest_(problem.items.size(), 0),
-        placed_(problem.items.size(), false),
-        floor_(static_cast<std::size_t>(problem.sections), 0),
-        left_(problem.load) {}
+constexpr Bytes kWall = std::numeric_limits<Bytes>::max();
+constexpr std::int64_t kStepsBetweenStops = 1 << 20;
 
-  PackingSearch run(std::int64_t node_limit) {
-    PackingSearch result;
-    if (problem_.lower_bound > capacity_) {
-      result.exhausted = true;
-      return result;
-    }
-    push_frame(0);
-    while (true) {
-      if (frames_.size() == problem_.items.size() + 1) {
-        result.offsets = lowest_;
-        break;
-      }
-      Frame& frame = frames_.back();
-      if (frame.next == frame.last) {
-        candidates_.resize(frame.first);
-        frames_.pop_back();
-        if (frames_.empty()) {
-          result.exhausted = true;
-          break;
-        }
-        undo(frames_.back());
-        continue;
-      }
-      if (result.nodes == node_limit) break;
-      ++result.nodes;
-      const std::int32_t item = candidates_[frame.next++];
-      place(frame, item);
-      if (sections_fit(lowest_[index(item)])) {
-        push_frame(lowest_[index(item)]);
-      } else {
-        undo(frame);
-      }
-    }
-    return result;
-  }
+std::size_t index(std::int32_t i) {
+  return static_cast<std::size_t>(i);
+}
 
- private:
-  struct Frame {
-    std::size_t first = 0, next = 0, last = 0;      // its candidates
-    std::int32_t item = -1;                         // placed now
-    std::size_t lowest_trail = 0, floor_trail = 0;  // what to restore when it is lifted again
-  };
-  template <class T>
-  struct Change {
-    std::int32_t where;
-    T before;
-  };
-
-  static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
-
-  void push_frame(Bytes reached) {
-    Bytes other_top = capacity_ + problem_.slack + 1;
-    for (std::int32_t item : order_) {
-      if (placed_[index(item)]) continue;
-      const Bytes offset = std::max(lowest_[index(item)], reached);
-      other_top = std::min(other_top, offset + problem_.items[index(item)].aligned);
-    }
-    Frame frame;
-    frame.first = frame.next = candidates_.size();
-    for (std::int32_t item : order_) {
-      const Bytes offset = lowest_[index(item)];
-      if (placed_[index(item)] || offset < reached || offset >= other_top) continue;
-      if (offset + problem_.items[index(item)].bytes > capacity_) continue;
-      candidates_.push_back(item);
-    }
-    frame.last = candidates_.size();
-    frames_.push_back(frame);
-  }
-
-  void place(Frame& frame, std::int32_t item) {
-    frame.item = item;
-    frame.lowest_trail = lowest_trail_.size();
-    frame.floor_trail = floor_trail_.size();
-    placed_[index(item)] = true;
-    const PackItem& it = problem_.items[index(item)];
-    const Bytes top = lowest_[index(item)] + it.aligned;
-    for (std::int32_t s = it.begin; s < it.end; ++s) {
-      floor_trail_.push_back({s, floor_[index(s)]});
-      floor_[index(s)] = top;
-      left_[index(s)] -= it.aligned;
-    }
-    for (std::int32_t other : conflicts_.of(index(item))) {
-      if (placed_[index(other)] || lowest_[index(other)] >= top) continue;
-      lowest_trail_.push_back({other, lowest_[index(other)]});
-      lowest_[index(other)] = top;
-    }
-  }
-
-  void undo(Frame& frame) {
-    for (; lowest_trail_.size() > frame.lowest_trail; lowest_trail_.pop_back()) {
-      lowest_[index(lowest_trail_.back().where)] = lowest_trail_.back().before;
-    }
-    for (; floor_trail_.size() > frame.floor_trail; floor_trail_.pop_back()) {
-      floor_[index(floor_trail_.back().where)] = floor_trail_.back().before;
-    }
-    const PackItem& it = problem_.items[index(frame.item)];
-    for (std::int32_t s = it.begin; s < it.end; ++s) left_[index(s)] += it.aligned;
-    placed_[index(frame.item)] = false;
-  }
-
-  bool sections_fit(Bytes reached) const {
-    const Bytes limit = capacity_ + problem_.slack;
-    for (std::size_t s = 0; s < left_.size(); ++s) {
-      if (left_[s] > 0 && std::max(floor_[s], reached) + left_[s] > limit) return false;
-    }
-    return true;
-  }
-
-  const PackItems& problem_;
-  const Conflicts& conflicts_;
-  const std::vector<std::int32_t>& order_;
-  const Bytes capacity_;
-  std::vector<Bytes>
-      lowest_;  // per item: above all placed ones that it meets; its offset once placed
-  std::vector<bool> placed_;
-  std::vector<Bytes> floor_;  // per section: top of what is placed there
-  std::vector<Bytes> left_;   // per section: bytes still to place
-  std::vector<Frame> frames_;
-  std::vector<std::int32_t> candidates_;
-  std::vector<Change<Bytes>> lowest_trail_, floor_trail_;
-};
+// The items of each section as one flat table, in the given order.
+template <class SectionOf>
+void group(const std::vector<std::int32_t>& order, std::int32_t sections, SectionOf section_of,
+           std::vector<std::size_t>& first, std::vector<std::int32_t>& members) {
+  first.assign(index(sections) + 2, 0);
+  for (const std::int32_t i : order) ++first[index(section_of(i)) + 1];
+  for (std::size_t s = 1; s < first.size(); ++s) first[s] += first[s - 1];
+  members.resize(order.size());
+  std::vector<std::size_t> next = first;
+  for (const std::int32_t i : order) members[next[index(section_of(i))]++] = i;
+}
 
 }  // namespace
 
-PackingSearch search_packing(const PackItems& problem, const Conflicts& conflicts,
-                             const std::vector<std::int32_t>& order, Bytes capacity,
-                             std::int64_t node_limit) {
-  return Search(problem, conflicts, order, capacity).run(node_limit);
+PackingSearch::PackingSearch(const PackItems& problem, const Conflicts& conflicts)
+    : problem_(problem), skyline_(problem, conflicts) {}
+
+void PackingSearch::sort_by(const std::vector<double>& priority) {
+  std::vector<std::int32_t> order(problem_.items.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+    return priority[index(a)] > priority[index(b)];
+  });
+  const auto item = [&](std::int32_t i) -> const PackItem& { return problem_.items[index(i)]; };
+  group(
+      order, problem_.sections, [&](std::int32_t i) { return item(i).begin; }, first_starting_,
+      starting_);
+  group(
+      order, problem_.sections, [&](std::int32_t i) { return item(i).end; }, first_ending_,
+      ending_);
+}
+
+PackingSearch::Result PackingSearch::run(const std::vector<double>& priority, PlaceChoice choice,
+                                         const Limits& limits) {
+  Result result;
+  choice_ = choice;
+  path_.clear();
+  candidates_.clear();
+  if (!skyline_.reset(limits.room, limits.capacity)) {
+    result.exhausted = true;
+    return result;
+  }
+  sort_by(priority);
+  const std::int64_t start = skyline_.steps();
+  std::int64_t ask = kStepsBetweenStops;
+  State state = descend();
+  while (state != State::kDone) {
+    if (path_.empty()) {
+      result.exhausted = true;
+      break;
+    }
+    result.steps = skyline_.steps() - start;
+    if (result.steps >= limits.steps) break;
+    if (result.steps >= ask && limits.stop) {
+      if (limits.stop()) break;
+      ask += kStepsBetweenStops;
+    }
+    Branch& branch = path_.back();
+    skyline_.undo(branch.mark);
+    if (branch.next == branch.last && !branch.may_raise) {
+      skyline_.blame(branch.section);
+      candidates_.resize(branch.first);
+      path_.pop_back();
+      continue;
+    }
+    if (take_next(branch)) state = descend();
+  }
+  result.steps = skyline_.steps() - start;
+  if (state == State::kDone) result.offsets = skyline_.offsets();
+  return result;
+}
+
+// The next branch below the current state, when there is one.
+PackingSearch::State PackingSearch::descend() {
+  Branch branch;
+  const State state = find_branch(branch);
+  if (state != State::kOpen) return state;
+  list_candidates(branch);
+  branch.mark = skyline_.mark();
+  path_.push_back(branch);
+  return state;
+}
+
+bool PackingSearch::take_next(Branch& branch) {
+  if (branch.next < branch.last) return skyline_.put(candidates_[branch.next++], branch.floor);
+  branch.may_raise = false;
+  return skyline_.raise(branch.section, branch.level);
+}
+
+Bytes PackingSearch::height(std::int32_t section) const {
+  if (section < 0 || section >= problem_.sections || skyline_.full(section)) return kWall;
+  return skyline_.floor(section);
+}
+
+PackingSearch::State PackingSearch::find_branch(Branch& best) {
+  while (true) {
+    if (!skyline_.propagate()) return State::kDead;
+    if (skyline_.done()) return State::kDone;
+    skyline_.count_steps(problem_.sections);
+    bool forced = false;
+    best.section = -1;
+    for (std::int32_t begin = 0, end = 0; begin < problem_.sections && !forced; begin = end) {
+      end = begin + 1;
+      if (skyline_.full(begin)) continue;
+      Branch branch;
+      branch.begin = begin;
+      branch.floor = skyline_.floor(begin);
+      while (height(end) == branch.floor) ++end;
+      branch.end = end;
+      branch.wall = std::min(height(begin - 1), height(end));
+      if (branch.wall < branch.floor) continue;  // a slope
+      for (const bool at_end : {false, true}) {
+        branch.at_end = at_end;
+        branch.section = at_end ? end - 1 : begin;
+        if (!rank(branch)) {
+          if (branch.wall == kWall || !skyline_.raise(branch.section, branch.wall)) {
+            return State::kDead;
+          }
+          forced = true;
+          break;
+        }
+        if (best.section < 0 || branch.rank < best.rank) best = branch;
+      }
+    }
+    if (!forced) return State::kOpen;
+  }
+}
+
+// Those that start, or end, where the branch is.
+std::span<const std::int32_t> PackingSearch::items_at(const Branch& branch) const {
+  const auto& first = branch.at_end ? first_ending_ : first_starting_;
+  const std::size_t where = index(branch.at_end ? branch.end : branch.begin);
+  return std::span(branch.at_end ? ending_ : starting_)
+      .subspan(first[where], first[where + 1] - first[where]);
+}
+
+// How urgent the branch is, lowest first. False when no item can rest on that section's floor.
+bool PackingSearch::rank(Branch& branch) {
+  int ways = 0;
+  const auto items = items_at(branch);
+  for (const std::int32_t i : items) {
+    const PackItem& item = problem_.items[index(i)];
+    if (!skyline_.placed(i) && item.begin >= branch.begin && item.end <= branch.end) ++ways;
+  }
+  skyline_.count_steps(static_cast<std::int64_t>(items.size()));
+  if (ways == 0) return false;
+  const Bytes slack = skyline_.slack(branch.section);
+  branch.level = branch.wall;
+  if (slack > 0) {
+    const Bytes smallest = branch.at_end ? smallest_within(branch.begin, branch.end - 1)
+                                         : smallest_within(branch.begin + 1, branch.end);
+    if (smallest < kWall) branch.level = std::min(branch.level, branch.floor + smallest);
+  }
+  branch.may_raise = branch.level < kWall && branch.level - branch.floor <= slack;
+  const double all_ways = ways + (branch.may_raise ? 1 : 0);
+  if (all_ways == 1) {
+    branch.rank = -1;
+  } else if (choice_ == PlaceChoice::kTightest) {
+    branch.rank = static_cast<double>(slack) + all_ways * 1e-3;
+  } else {
+    branch.rank = all_ways / skyline_.weight(branch.section);
+  }
+  return true;
+}
+
+// Of the items that lie wholly in [begin, end).
+Bytes PackingSearch::smallest_within(std::int32_t begin, std::int32_t end) {
+  Bytes smallest = kWall;
+  if (begin >= end) return smallest;
+  const std::size_t last = first_starting_[index(end)];
+  for (std::size_t k = first_starting_[index(begin)]; k < last; ++k) {
+    const PackItem& item = problem_.items[index(starting_[k])];
+    if (!skyline_.placed(starting_[k]) && item.end <= end) {
+      smallest = std::min(smallest, item.aligned);
+    }
+  }
+  skyline_.count_steps(static_cast<std::int64_t>(last - first_starting_[index(begin)]));
+  return smallest;
+}
+
+// Of items that are alike in all respects one is enough.
+void PackingSearch::list_candidates(Branch& branch) {
+  branch.first = branch.next = candidates_.size();
+  for (const std::int32_t i : items_at(branch)) {
+    const PackItem& item = problem_.items[index(i)];
+    if (skyline_.placed(i) || item.begin < branch.begin || item.end > branch.end) continue;
+    const bool seen =
+        std::any_of(candidates_.begin() + static_cast<std::ptrdiff_t>(branch.first),
+                    candidates_.end(), [&](std::int32_t other) {
+                      const PackItem& it = problem_.items[index(other)];
+                      return it.begin == item.begin && it.end == item.end && it.bytes == item.bytes;
+                    });
+    if (!seen) candidates_.push_back(i);
+  }
+  branch.last = candidates_.size();
 }
 
 }  // namespace reprise::planner

@@ -74,13 +74,19 @@ class Greedy {
       : problem_(problem), conflicts_(conflicts) {}
 
   Placement place(const std::vector<std::int32_t>& order) {
-    Placement result;
-    result.offsets.assign(problem_.items.size(), -1);
+    return place(std::vector<Bytes>(problem_.items.size(), -1), order);
+  }
+
+  // Around those that have an offset, -1 being none.
+  Placement place(std::vector<Bytes> offsets, const std::vector<std::int32_t>& order) {
     for (std::int32_t item : order) {
-      const Bytes offset = best_gap(result.offsets, item);
-      result.offsets[static_cast<std::size_t>(item)] = offset;
-      result.arena = std::max(result.arena, offset + at(problem_, item).bytes);
+      offsets[static_cast<std::size_t>(item)] = best_gap(offsets, item);
     }
+    Placement result;
+    for (std::size_t i = 0; i < offsets.size(); ++i) {
+      result.arena = std::max(result.arena, offsets[i] + problem_.items[i].bytes);
+    }
+    result.offsets = std::move(offsets);
     return result;
   }
 
@@ -150,6 +156,11 @@ Placement place_by_time(const PackItems& problem, bool backward) {
 Placement place_in_order(const PackItems& problem, const Conflicts& conflicts,
                          const std::vector<std::int32_t>& order) {
   return Greedy(problem, conflicts).place(order);
+}
+
+Placement place_around(const PackItems& problem, const Conflicts& conflicts,
+                       std::vector<Bytes> offsets, const std::vector<std::int32_t>& order) {
+  return Greedy(problem, conflicts).place(std::move(offsets), order);
 }
 
 std::vector<std::vector<std::int32_t>> greedy_orders(const PackItems& problem) {

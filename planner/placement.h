@@ -24,6 +24,11 @@ struct Placement {
 [[nodiscard]] Placement place_in_order(const PackItems& problem, const Conflicts& conflicts,
                                        const std::vector<std::int32_t>& order);
 
+// The same for the items of `order` around all others, which have offsets; -1 for those without.
+[[nodiscard]] Placement place_around(const PackItems& problem, const Conflicts& conflicts,
+                                     std::vector<Bytes> offsets,
+                                     const std::vector<std::int32_t>& order);
+
 // Greedy orders: by size, by area and by length of life, largest first, and by start.
 [[nodiscard]] std::vector<std::vector<std::int32_t>> greedy_orders(const PackItems& problem);
 
