@@ -20,7 +20,7 @@ std::unique_ptr<Kernel> plan_conv2d_grad_weight(Booking& b);
 // matmul.cc
 std::unique_ptr<Kernel> plan_matmul(Booking& b);
 std::unique_ptr<Kernel> plan_bias_grad(Booking& b);
-// norm.cc
+// batch_norm.cc
 std::unique_ptr<Kernel> plan_batch_norm(Booking& b);
 std::unique_ptr<Kernel> plan_batch_norm_grad(Booking& b);
 std::unique_ptr<Kernel> plan_batch_norm_inference(Booking& b);

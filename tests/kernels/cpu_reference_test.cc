@@ -49,8 +49,8 @@ ValueId blocked(Builder& b, std::int64_t channels, std::int64_t size = 6) {
 }
 
 OpCase on_blocked(std::string name, std::function<ValueId(Builder&, ValueId)> op,
-                  std::int64_t channels = 32) {
-  return {std::move(name), [=](Builder& b) { return op(b, blocked(b, channels)); }};
+                  std::int64_t channels = 32, std::int64_t size = 6) {
+  return {std::move(name), [=](Builder& b) { return op(b, blocked(b, channels, size)); }};
 }
 
 OpCase on_plain(std::string name, Shape shape, std::function<ValueId(Builder&, ValueId)> op) {
@@ -108,6 +108,11 @@ void add_norms(std::vector<OpCase>& all) {
   all.push_back(on_blocked("batch_norm_padded", norm, 20));
   all.push_back(on_plain("batch_norm_plain", {3, 5, 4, 4}, norm));
   all.push_back(on_plain("batch_norm_2d", {8, 5}, norm));
+  // Large enough that channels are summed in parts, and one after another: 2 * 200^2 * 16 * 4 bytes
+  // are 5 MB a block of 16 channels, of which 20 channels take two.
+  all.push_back(on_blocked("batch_norm_in_rounds", norm, 20, 200));
+  all.push_back(on_plain("batch_norm_few_channels", {3, 3, 131, 67}, norm));
+  all.push_back(on_plain("batch_norm_2d_wide", {300, 37}, norm));
   const auto layer = [](Builder& b, ValueId x) {
     const std::int64_t d = b.shape(x).back();
     return b.layer_norm(x, b.parameter("gamma", {d}), b.parameter("beta", {d}));
