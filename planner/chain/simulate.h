@@ -31,7 +31,8 @@ struct ChainReplay {
 
 class ChainMachine {
  public:
-  explicit ChainMachine(const ChainProblem& problem);
+  explicit ChainMachine(const ChainProblem& problem);  // must outlive it
+  explicit ChainMachine(const ChainProblem&&) = delete;
   // After a fault, instructions are ignored.
   void run(ChainInstruction instruction);
   // The result so far; a fault when backward stages are missing.

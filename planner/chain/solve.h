@@ -64,4 +64,23 @@ class ChainSolver {
 [[nodiscard]] ChainOutcome solve_chain(const ChainProblem& problem, Bytes budget,
                                        const ChainOptions& options = {});
 
+// All stages alike: `steps` of them, a = a[i], b = b[i+1], and so on.
+struct UniformChain {
+  std::int64_t steps = 0;
+  Bytes a = 0, b = 0, g = 0;
+  std::int64_t uf = 0, ub = 0;
+  Bytes of = 0, ob = 0;
+  std::int64_t ul = 0;
+  Bytes ol = 0;
+  friend bool operator==(const UniformChain&, const UniformChain&) = default;
+};
+
+// Written out stage by stage.
+[[nodiscard]] ChainProblem expand(const UniformChain& chain);
+
+// Exact up to about a thousand steps, then by slopes and rollout (uniform.h). Throws Error(kInput)
+// for negative numbers, b < a, more than 10,000,000 steps, and sums beyond 2^63.
+[[nodiscard]] ChainOutcome solve_chain(const UniformChain& chain, Bytes budget,
+                                       const ChainOptions& options = {});
+
 }  // namespace reprise::planner
