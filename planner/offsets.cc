@@ -55,7 +55,8 @@ double Packing::fragmentation() const {
   return static_cast<double>(arena) / static_cast<double>(lower_bound) - 1.0;
 }
 
-Packing pack(const std::vector<schedule::Buffer>& buffers, const PackingOptions& options) {
+Packing pack(const std::vector<schedule::Buffer>& buffers, const PackingOptions& options,
+             const std::function<bool()>& stop) {
   check(buffers, options);
   Packing packing;
   packing.offsets.assign(buffers.size(), 0);
@@ -83,8 +84,8 @@ Packing pack(const std::vector<schedule::Buffer>& buffers, const PackingOptions&
   }
   if (others.empty()) return packing;
   const PackItems problem = make_pack_items(times, bytes, options.alignment);
-  const Placement placement = pack_items(
-      problem, {problem.lower_bound, options.search_nodes * kStepsPerNode, options.stop});
+  const Placement placement =
+      pack_items(problem, {problem.lower_bound, options.search_nodes * kStepsPerNode, stop});
   for (std::size_t k = 0; k < others.size(); ++k) {
     const std::size_t i = others[k];
     packing.offsets[i] = bottom + placement.offsets[k];

@@ -17,9 +17,6 @@ struct PackingOptions {
   Bytes alignment = 64;
   // Effort of the search, in nodes of about a microsecond (0: greedy orders only). Never a clock.
   std::int64_t search_nodes = 20'000;
-  // Asked now and then; true ends the search with the best packing so far. The caller owns the
-  // clock.
-  std::function<bool()> stop{};
 };
 
 struct Packing {
@@ -34,9 +31,11 @@ struct Packing {
 // bottom in index order - so two problems that list the same persistent tensors first place them
 // alike, which is how evaluation shares the parameters of training - the others as portfolio.h
 // says, within `search_nodes`. Buffers whose [start, end) ranges meet never overlap. Zero-byte
-// buffers conflict with nothing. Deterministic without `stop`. Throws Error(kInput) for negative
+// buffers conflict with nothing. `stop` is asked now and then; true ends the search with the best
+// so far (the caller owns the clock). Deterministic without it. Throws Error(kInput) for negative
 // sizes or empty lifetimes of non-empty buffers.
 [[nodiscard]] Packing pack(const std::vector<schedule::Buffer>& buffers,
-                           const PackingOptions& options = {});
+                           const PackingOptions& options = {},
+                           const std::function<bool()>& stop = {});
 
 }  // namespace reprise::planner
