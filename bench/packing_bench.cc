@@ -99,7 +99,7 @@ void pack_plan(benchmark::State& state, const Work& work, int percent, std::int6
 const bool registered = [] {
   for (const Work& work : all_work()) {
     for (const int percent : {50, 30}) {
-      for (const std::int64_t nodes : {0, 1'000, 20'000, 1'000'000}) {
+      for (const std::int64_t nodes : {0, 5'000, 20'000, 100'000, 1'000'000}) {
         const std::string name = std::string(work.name) + "/" + std::to_string(percent) +
                                  "%/nodes:" + std::to_string(nodes);
         benchmark::RegisterBenchmark(
