@@ -31,6 +31,7 @@ class Annealer {
       if (move % 64 == 0) {
         temperature = options_.start_temperature * std::exp(cooling * static_cast<double>(move) /
                                                             static_cast<double>(options_.moves));
+        if (move % 512 == 0 && options_.stop && options_.stop()) break;
       }
       if (!moves_->propose()) {
         moves_->take_back();
@@ -78,7 +79,7 @@ class Annealer {
 
   void build(const schedule::Order& order) {
     sequence_.emplace(structure_, order, 7 * order.size() + 64);
-    moves_.emplace(structure_, *sequence_, random_);
+    moves_.emplace(structure_, *sequence_, random_, options_.target);
   }
   void start_from_best() { build(best_.order); }
 

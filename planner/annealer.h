@@ -5,6 +5,7 @@
 // accepted with falling probability.
 
 #include <cstdint>
+#include <functional>
 
 #include "planner/live_sequence.h"
 
@@ -18,6 +19,7 @@ struct AnnealOptions {
   // How much a relative excess over the target weighs against the same relative cost.
   double memory_weight = 2;
   std::uint64_t seed = 0;
+  std::function<bool()> stop{};  // asked every few hundred moves; true ends the search
 };
 
 struct AnnealResult {

@@ -1,5 +1,6 @@
 #include "planner/candidates.h"
 #include "planner/exact_search.h"
+#include "planner/focus.h"
 #include "planner/ladder.h"
 #include "planner/strategies.h"
 
@@ -19,7 +20,11 @@ class Auto final : public FrontierStrategy {
     if (offer_exact(request, kInstantStates, frontier) && frontier.packed_tightly()) return;
     const Structure structure(*request.problem, request.order);
     offer_all(structure, frontier);
-    if (structure.ops() <= kMostSearchedOps) offer_searched(structure, request, frontier);
+    if (request.stop) {
+      offer_focused(structure, request, frontier);
+    } else if (structure.ops() <= kMostSearchedOps) {
+      offer_searched(structure, request, frontier);
+    }
   }
 };
 

@@ -1,4 +1,5 @@
 #include "planner/candidates.h"
+#include "planner/focus.h"
 #include "planner/ladder.h"
 #include "planner/strategies.h"
 
@@ -18,7 +19,11 @@ class Dag final : public FrontierStrategy {
     frontier.offer(program_order(*request.problem, request.order), "keep_all");
     const Structure structure(*request.problem, request.order);
     offer_all(structure, frontier);
-    offer_searched(structure, request, frontier);
+    if (request.stop) {
+      offer_focused(structure, request, frontier);
+    } else {
+      offer_searched(structure, request, frontier);
+    }
   }
 };
 

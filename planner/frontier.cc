@@ -59,6 +59,12 @@ const Plan* Frontier::cheapest_within(Bytes budget) const {
   return after == plans_.begin() ? nullptr : &*std::prev(after);
 }
 
+const Plan* Frontier::smallest_of_cost(std::int64_t cost) const {
+  const auto first = std::partition_point(plans_.begin(), plans_.end(),
+                                          [&](const Plan& plan) { return plan.cost > cost; });
+  return first == plans_.end() ? nullptr : &*first;
+}
+
 std::int64_t Frontier::cost_bound(Bytes budget) const {
   std::int64_t bound = cost_lower_bound(*problem_, freedom_);
   for (const auto& [within, cost] : proven_costs_) {

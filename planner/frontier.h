@@ -28,6 +28,8 @@ class Frontier {
   [[nodiscard]] const std::vector<Plan>& plans() const { return plans_; }  // by rising arena
   // The cheapest plan whose arena fits; null when none does.
   [[nodiscard]] const Plan* cheapest_within(Bytes budget) const;
+  // The plan of the smallest arena that costs no more; null when none does.
+  [[nodiscard]] const Plan* smallest_of_cost(std::int64_t cost) const;
   // Is there a plan with at most this arena and this cost?
   [[nodiscard]] bool covers(Bytes arena, std::int64_t cost) const;
 

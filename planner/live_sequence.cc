@@ -20,6 +20,7 @@ LiveSequence::LiveSequence(const Structure& structure, const schedule::Order& or
       saved_(op_at_.size(), 0),
       broken_(op_at_.size(), 0) {
   find_pairs();
+  if (s_.freedom() == OrderFreedom::kFixed) faults_ = s_.ops();  // none has run
   for (Index t = 0; t < s_.tensors(); ++t) {
     const schedule::Tensor& tensor = s_.tensor(t);
     if (tensor.kind == TensorKind::kResident) resident_ += tensor.bytes;
@@ -213,10 +214,25 @@ void LiveSequence::remove_making(Index tensor, Index position) {
   count_copies(tensor, first, last - 1, 1);
 }
 
+// Faults of a fixed order that the first run of `op` has a part in: each op wants one of its own,
+// before that of the next op.
+int LiveSequence::count_disorder(Index op) const {
+  const auto missing_or_late = [&](Index i) {
+    const std::vector<Index>& runs = runs_[at(i)];
+    if (runs.empty() || i + 1 == s_.ops()) return runs.empty();
+    const std::vector<Index>& next = runs_[at(i + 1)];
+    return !next.empty() && next.front() < runs.front();
+  };
+  return (missing_or_late(op) ? 1 : 0) + (op > 0 && missing_or_late(op - 1) ? 1 : 0);
+}
+
 void LiveSequence::add(Index op, Index position) {
+  const bool fixed = s_.freedom() == OrderFreedom::kFixed;
+  if (fixed) faults_ -= count_disorder(op);
   op_at_[at(position)] = op;
   std::vector<Index>& runs = runs_[at(op)];
   runs.insert(std::lower_bound(runs.begin(), runs.end(), position), position);
+  if (fixed) faults_ += count_disorder(op);
   if (runs.size() == 2) {
     repeated_place_[at(op)] = static_cast<Index>(repeated_.size());
     repeated_.push_back(op);
@@ -236,7 +252,10 @@ void LiveSequence::remove(Index position) {
   if (s_.op(op).workspace > 0) tree_.add(at(position), at(position), -s_.op(op).workspace);
   cost_ -= s_.op(op).cost;
   std::vector<Index>& runs = runs_[at(op)];
+  const bool fixed = s_.freedom() == OrderFreedom::kFixed;
+  if (fixed) faults_ -= count_disorder(op);
   runs.erase(std::lower_bound(runs.begin(), runs.end(), position));
+  if (fixed) faults_ += count_disorder(op);
   if (runs.size() == 1) {
     const Index place = repeated_place_[at(op)];
     repeated_[at(place)] = repeated_.back();

@@ -25,7 +25,7 @@ class LiveSequence {
   [[nodiscard]] Bytes peak() const { return resident_ + tree_.largest(); }
   [[nodiscard]] std::int64_t cost() const { return cost_; }
   // Is the order an execution? False while something reads what is not there, or works in place on
-  // what is read later.
+  // what is read later; in a fixed order also while first runs are missing or out of order.
   [[nodiscard]] bool valid() const { return faults_ == 0; }
   [[nodiscard]] Index peak_position() const { return static_cast<Index>(tree_.where_largest()); }
 
@@ -80,6 +80,7 @@ class LiveSequence {
   void change_use(Index tensor, std::size_t event, int sign);
   void count_copies(Index tensor, std::size_t first, std::size_t last, int sign);
   void settle();
+  [[nodiscard]] int count_disorder(Index op) const;
   void charge_pairs(Index position);
   [[nodiscard]] Index last_read_seen_at(Index tensor, Index position) const;
   [[nodiscard]] std::size_t event_at(Index tensor, Index position) const;

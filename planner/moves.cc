@@ -7,11 +7,13 @@ namespace {
 
 // More runs than this are never added by one move.
 constexpr std::size_t kLongestChain = 24;
+// Chains that one exchange puts in.
+constexpr int kMostExchanged = 8;
 
 }  // namespace
 
-Moves::Moves(const Structure& structure, LiveSequence& sequence, Random& random)
-    : s_(structure), sequence_(sequence), random_(random) {
+Moves::Moves(const Structure& structure, LiveSequence& sequence, Random& random, Bytes target)
+    : s_(structure), sequence_(sequence), random_(random), target_(target) {
   double sum = 0;
   for (Index t = 0; t < s_.tensors(); ++t) {
     if (s_.producer(t) < 0 || !s_.rerunnable(s_.producer(t)) || !s_.required(s_.producer(t)) ||
@@ -48,13 +50,18 @@ void Moves::take_back() {
 
 bool Moves::propose() {
   const Index kind = random_.below(100);
-  if (kind < 40) return drop_over_peak();
-  if (kind < 50) return make_again();
-  if (kind < 78) return take_out();
+  if (kind < 30) return drop_over_peak();
+  if (kind < 40) return make_again();
+  if (kind < 58) return take_out();
+  if (kind < 78) return exchange();
   return relocate();
 }
 
 Index Moves::draw_tensor() {
+  if (random_.below(4) == 0) {
+    return droppable_[static_cast<std::size_t>(
+        random_.below(static_cast<Index>(droppable_.size())))];
+  }
   const double point = random_.unit() * summed_bytes_.back();
   const auto found = std::upper_bound(summed_bytes_.begin(), summed_bytes_.end(), point);
   const auto i =
@@ -167,6 +174,20 @@ bool Moves::take_out() {
       runs[static_cast<std::size_t>(random_.below(static_cast<Index>(runs.size())))]);
 }
 
+bool Moves::exchange() {
+  // One run mostly, now and then several.
+  for (bool more = true; more; more = random_.below(3) == 0) {
+    if (!take_out()) break;
+  }
+  if (changes_.empty()) return false;
+  for (int added = 0; added < kMostExchanged; ++added) {
+    if (!sequence_.valid()) return false;
+    if (sequence_.peak() <= target_) break;
+    if (!drop_over_peak()) break;
+  }
+  return true;
+}
+
 bool Moves::relocate() {
   const Index from = draw_run();
   if (from < 0) return false;
@@ -177,6 +198,10 @@ bool Moves::relocate() {
   }
   for (TensorId id : s_.op(op).outputs) {
     high = std::min(high, sequence_.first_use_of_made(static_cast<Index>(id.index()), from));
+  }
+  if (s_.freedom() == OrderFreedom::kFixed && sequence_.runs(op).front() == from) {
+    if (op > 0) low = std::max(low, sequence_.runs(op - 1).front());
+    if (op + 1 < s_.ops()) high = std::min(high, sequence_.runs(op + 1).front());
   }
   if (high - low < 2) return false;
   Index wish = low + 1 + random_.below(high - low - 1);

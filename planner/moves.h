@@ -11,7 +11,8 @@ namespace reprise::planner {
 
 class Moves {
  public:
-  Moves(const Structure& structure, LiveSequence& sequence, Random& random);
+  // `target`: the wanted peak.
+  Moves(const Structure& structure, LiveSequence& sequence, Random& random, Bytes target);
 
   // Tries one move of a random kind; false when it found nothing to change. The sequence may be no
   // execution afterwards: then it has to be taken back.
@@ -28,6 +29,7 @@ class Moves {
   bool drop_over_peak();  // a tensor live over the peak, not used there: made again afterwards
   bool make_again();      // a random tensor made again right before a random use
   bool take_out();        // one run of an op that runs more than once, and what only served it
+  bool exchange();        // one run out, and others in until the peak is within the target again
   bool relocate();        // one run to another place between what it reads and who reads it
   bool take_out_at(Index position);
   // Runs the producer of `tensor` again before `position`, and what that needs and is not at hand.
@@ -41,6 +43,7 @@ class Moves {
   const Structure& s_;
   LiveSequence& sequence_;
   Random& random_;
+  const Bytes target_;
   std::vector<Index> droppable_;      // tensors worth dropping
   std::vector<double> summed_bytes_;  // over droppable_
   std::vector<Change> changes_;

@@ -27,7 +27,7 @@ void check_problem(const Problem& problem, OrderFreedom freedom) {
 class PlanCache {
  public:
   using Key = std::tuple<std::string, Measure, OrderFreedom, std::uint64_t, int, Bytes,
-                         std::int64_t, std::int64_t>;
+                         std::int64_t, std::int64_t, Bytes>;
   static Key key_of(std::string_view strategy, const Request& request) {
     return {std::string(strategy),
             request.measure,
@@ -36,7 +36,16 @@ class PlanCache {
             request.segments,
             request.packing.alignment,
             request.packing.search_nodes,
-            request.search_moves};
+            request.search_moves,
+            request.stop ? request.budget : 0};  // a caller with a clock has one budget in mind
+  }
+  // What other requests have led to is there for this one too: that keeps costs from rising with
+  // the budget where each budget has a search of its own.
+  void offer_known(const Request& request, Frontier& frontier) const {
+    for (const auto& [key, known] : frontiers) {
+      if (std::get<1>(key) != request.measure || std::get<2>(key) != request.order) continue;
+      for (const Plan& plan : known->plans()) frontier.offer(plan.order, plan.strategy);
+    }
   }
   const Problem* problem = nullptr;
   std::map<Key, std::shared_ptr<const Frontier>> frontiers;
@@ -57,6 +66,7 @@ std::shared_ptr<const Frontier> FrontierStrategy::frontier(const Request& reques
   }
   check_problem(*request.problem, request.order);
   auto result = std::make_shared<Frontier>(request);
+  if (request.cache && request.stop) request.cache->offer_known(request, *result);
   solve(request, *result);
   // What a strategy knows may all be out of order; the program itself never is.
   if (result->empty()) result->offer(program_order(*request.problem, request.order), "keep_all");

@@ -74,7 +74,8 @@ struct Request {
   // Effort of local search: moves tried per op and level of memory. Never a clock.
   std::int64_t search_moves = 100;
   // Asked now and then by long searches; true ends them with the best plans so far. The caller owns
-  // the clock. Without it a plan is a matter of the request alone; with it also of when it stops.
+  // the clock. Without it a plan is a matter of the request alone; with it also of when it stops,
+  // and all effort goes into the one budget instead of a whole frontier.
   std::function<bool()> stop{};
   int threads = 1;                     // searches side by side; the plan does not depend on it
   std::shared_ptr<PlanCache> cache{};  // optional
