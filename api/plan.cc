@@ -59,7 +59,8 @@ double ratio(std::int64_t a, std::int64_t b) {
 }  // namespace
 
 std::variant<PlannedTraining, planner::Infeasible> plan_step(const graph::PreparedGraph& prepared,
-                                                             const PlanOptions& options) {
+                                                             const PlanOptions& options,
+                                                             const CostOrigin& costs) {
   const auto begin = std::chrono::steady_clock::now();
   const planner::GraphProblem problem = planner::make_problem(prepared);
   planner::Request request{.problem = &problem.problem,
@@ -86,6 +87,7 @@ std::variant<PlannedTraining, planner::Infeasible> plan_step(const graph::Prepar
   require_verified(prepared, result.step.schedule);
 
   report.model = prepared.graph.name;
+  report.costs = costs;
   report.planner = plan.strategy;
   report.nodes = static_cast<std::int64_t>(problem.problem.ops.size());
   report.peak_bytes = result.step.schedule.arena_bytes;

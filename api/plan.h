@@ -8,6 +8,7 @@
 #include <string_view>
 #include <variant>
 
+#include "api/costs.h"
 #include "base/bytes.h"
 #include "graph/prepared.h"
 #include "planner/strategy.h"
@@ -48,14 +49,16 @@ struct PlanReport {
   double overhead = 0, gap = 0, fragmentation = 0;
   std::int64_t recomputed_nodes = 0;
   double plan_ms = 0;
+  CostOrigin costs{};  // where cost_ns and its like come from
 };
 
 struct PlannedTraining {
   schedule::PlannedStep step;
   PlanReport report;
 };
-// Prepared graph + options -> verified schedule, or why not. Shared by every command.
+// Prepared graph + options -> verified schedule, or why not. Shared by every command. `costs` says
+// where those of the graph come from; it goes into the report.
 [[nodiscard]] std::variant<PlannedTraining, planner::Infeasible> plan_step(
-    const graph::PreparedGraph& prepared, const PlanOptions& options);
+    const graph::PreparedGraph& prepared, const PlanOptions& options, const CostOrigin& costs = {});
 
 }  // namespace reprise::api

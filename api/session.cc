@@ -161,7 +161,10 @@ std::variant<std::unique_ptr<Session>, planner::Infeasible> Session::create(
   }
   auto program = impl.backend->prepare(training_graph.graph);
 
-  auto planned = plan_step(program->prepared(), session_options.plan);
+  graph::PreparedGraph prepared = program->prepared();
+  const CostOrigin costs = choose_costs(session_options.costs, *impl.backend, prepared);
+  if (!costs.note.empty()) impl.warnings.push_back(costs.note);
+  auto planned = plan_step(prepared, session_options.plan, costs);
   if (auto* infeasible = std::get_if<planner::Infeasible>(&planned)) return std::move(*infeasible);
   auto& plan = std::get<PlannedTraining>(planned);
   impl.report = std::move(plan.report);

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "api/costs.h"
 #include "api/plan.h"
 #include "graph/autodiff.h"
 #include "kernels/backend.h"
@@ -25,6 +26,7 @@ struct SessionOptions {
   std::string device = "cpu";  // "cpu", "reference"
   int threads = 0;
   PlanOptions plan{};
+  CostChoice costs{};  // analytic, unless asked for otherwise: a library reads no cache by itself
   std::uint64_t seed = 1;  // of initial values and random ops
   bool debug = false;      // executor's debug mode
   // A step that fails leaves everything as it was, inputs included: just call step() again. Costs a

@@ -18,7 +18,9 @@ double milliseconds_since(Clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
 }
 
-double median(std::vector<double> values) {
+// Of all but the first step, which warms caches and is no measure of the rest.
+double median_step(std::vector<double> values) {
+  if (values.size() > 1) values.erase(values.begin());
   if (values.empty()) return 0;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
@@ -106,7 +108,7 @@ class Run {
   std::int64_t total_steps_ = 0;
   std::int64_t saved_at_ = -1;
   std::int64_t evaluated_at_ = -1;
-  std::vector<double> step_ms_;
+  std::vector<double> step_ms_, data_ms_;
   TrainReport report_;
 };
 
@@ -153,17 +155,19 @@ void Run::step() {
   const std::int64_t index = done() % source_->steps_per_epoch();
   if (index == 0) session_->reset_carried_states();
   source_->fill(*session_, at_epoch, index);
+  const double data_ms = milliseconds_since(begin);
   const float loss = session_->step();
+  const double all_ms = milliseconds_since(begin);
   report_.losses.push_back(loss);
-  step_ms_.push_back(milliseconds_since(begin));
+  data_ms_.push_back(data_ms);
+  step_ms_.push_back(all_ms - data_ms);
   if (!hooks_.stepped) return;
-  hooks_.stepped(
-      {.step = done(),
-       .total_steps = total_steps_,
-       .epoch = at_epoch,
-       .loss = loss,
-       .items_per_second = static_cast<double>(source_->items_per_step()) * 1e3 / step_ms_.back(),
-       .arena_bytes = session_->arena_bytes()});
+  hooks_.stepped({.step = done(),
+                  .total_steps = total_steps_,
+                  .epoch = at_epoch,
+                  .loss = loss,
+                  .items_per_second = static_cast<double>(source_->items_per_step()) * 1e3 / all_ms,
+                  .arena_bytes = session_->arena_bytes()});
 }
 
 void Run::evaluate() {
@@ -203,9 +207,8 @@ void Run::finish() {
   if (!stopped()) evaluate();
   save();
   report_.steps = static_cast<std::int64_t>(report_.losses.size());
-  // The first step warms caches and is no measure of the rest.
-  if (step_ms_.size() > 1) step_ms_.erase(step_ms_.begin());
-  report_.ms_per_step = median(step_ms_);
+  report_.ms_per_step = median_step(step_ms_);
+  report_.data_ms_per_step = median_step(data_ms_);
   report_.predicted_ms_per_step = static_cast<double>(report_.plan.cost_ns) * 1e-6;
   report_.peak_bytes_measured = session_->peak_bytes_measured();
   report_.process_overhead_bytes =

@@ -52,7 +52,8 @@ struct TrainReport {
   PlanReport plan;
   std::int64_t steps = 0;            // taken in this run
   std::vector<float> losses;         // one per step of this run
-  double ms_per_step = 0;            // median, without the first step
+  double ms_per_step = 0;            // running the schedule: median, without the first step
+  double data_ms_per_step = 0;       // filling the batch before it, likewise
   double predicted_ms_per_step = 0;  // from the plan's cost
   Bytes peak_bytes_measured = 0;
   Bytes process_overhead_bytes = 0;  // resident bytes beyond the arena, at the end

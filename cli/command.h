@@ -46,6 +46,7 @@ struct Command {
 // One a file: train.cc, plan.cc, ...
 [[nodiscard]] Action add_train(CLI::App& app);
 [[nodiscard]] Action add_plan(CLI::App& app);
+[[nodiscard]] Action add_profile(CLI::App& app);
 [[nodiscard]] Action add_sweep(CLI::App& app);
 [[nodiscard]] Action add_solve(CLI::App& app);
 [[nodiscard]] Action add_show(CLI::App& app);

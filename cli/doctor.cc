@@ -15,6 +15,7 @@
 #include "planner/strategy.h"
 #include "runtime/dataset.h"
 #include "runtime/memory_info.h"
+#include "runtime/processor_info.h"
 
 namespace reprise::cli {
 namespace {
@@ -66,7 +67,7 @@ std::string findings_text(const std::vector<Finding>& findings) {
   return facts.text();
 }
 
-Json document_of(const ProcessorInfo& processor) {
+Json document_of(const runtime::ProcessorInfo& processor) {
   Json document;
   document["processor"] = {
       {"model", processor.model}, {"cores", processor.cores}, {"extensions", processor.extensions}};
@@ -83,7 +84,7 @@ Json document_of(const ProcessorInfo& processor) {
 }
 
 int run_doctor(Context& context) {
-  const ProcessorInfo processor = read_processor();
+  const runtime::ProcessorInfo processor = runtime::read_processor();
   if (context.json) {
     context.print(document_of(processor));
     return kOk;

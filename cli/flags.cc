@@ -229,6 +229,16 @@ void add_device_flags(CLI::App& app, Flags& flags) {
             });
 }
 
+void add_costs_flag(CLI::App& app, Flags& flags) {
+  api::SessionOptions& session = flags.train.session;
+  session.costs = {.kind = api::CostChoice::Kind::kAuto};
+  app.option_defaults()->group("Memory");
+  add_value(app, "--costs", "COSTS",
+            "auto (the default: what 'reprise profile' measured on this device, where it knows "
+            "every node of the step; else analytic), analytic, or a file of 'reprise profile'",
+            [&session](const std::string& text) { session.costs = api::parse_costs(text); });
+}
+
 void add_run_flags(CLI::App& app, Flags& flags) {
   api::TrainOptions& train = flags.train;
   app.option_defaults()->group("Run");

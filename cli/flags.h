@@ -35,6 +35,7 @@ void add_model_flags(CLI::App& app, Flags& flags);      // --model --data --batc
 void add_optimizer_flags(CLI::App& app, Flags& flags);  // --optimizer --lr ...
 void add_planner_flags(CLI::App& app, Flags& flags);    // --budget --planner --segments
 void add_device_flags(CLI::App& app, Flags& flags);     // --device --threads --seed
+void add_costs_flag(CLI::App& app, Flags& flags);       // --costs; the cache where it is not given
 void add_run_flags(CLI::App& app, Flags& flags);        // --steps --epochs --save --resume ...
 
 // Checks what only all flags together can tell, and completes `flags.train`.

@@ -75,7 +75,7 @@ int run_map(const MapFlags& flags, Context& context) {
   if (!flags.file.empty()) return write_map({read_plan(flags.file), std::nullopt}, flags, context);
   const api::TrainOptions options = complete_flags(flags.shared);
   const PreparedTraining prepared = prepare_training(options);
-  auto outcome = api::plan_step(prepared.graph(), options.session.plan);
+  auto outcome = api::plan_step(prepared.graph, options.session.plan, prepared.costs);
   if (const auto* infeasible = std::get_if<planner::Infeasible>(&outcome)) {
     return report_infeasible(context, *infeasible, options.model, options.session.plan.planner,
                              flags.shared.budget_text);
@@ -102,6 +102,7 @@ Action add_map(CLI::App& app) {
   add_model_flags(app, flags->shared);
   add_planner_flags(app, flags->shared);
   add_device_flags(app, flags->shared);
+  add_costs_flag(app, flags->shared);
   add_optimizer_flags(app, flags->shared);
   app.get_option("--model")->required(false);
   app.description(

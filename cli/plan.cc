@@ -80,8 +80,7 @@ void print_plan(Context& context, const api::PlannedTraining& planned) {
   context.out << fmt::format("{} on {}: {} parameters\n", planned.report.model, prepared.backend,
                              grouped(graph::parameter_count(prepared.graph)))
               << plan_lines(planned.report)
-              << fmt::format("  costs from {}; planned in {:.0f} ms\n", prepared.cost_source,
-                             planned.report.plan_ms)
+              << fmt::format("  planned in {:.0f} ms\n", planned.report.plan_ms)
               << peak_text(break_down_peak(planned.step))
               << "\nThe forward pass, kept for backward or computed again:\n"
               << fate_text("part", fate_by_part(planned.step)) << "\n"
@@ -94,7 +93,7 @@ int run_plan(const PlanFlags& flags, Context& context) {
   const PreparedTraining prepared = prepare_training(options);
   for (const std::string& warning : prepared.warnings)
     context.err << "warning: " << warning << "\n";
-  const auto outcome = api::plan_step(prepared.graph(), plan);
+  const auto outcome = api::plan_step(prepared.graph, plan, prepared.costs);
   if (const auto* infeasible = std::get_if<planner::Infeasible>(&outcome)) {
     return report_infeasible(context, *infeasible, options.model, plan.planner,
                              flags.shared.budget_text);
@@ -117,6 +116,7 @@ Action add_plan(CLI::App& app) {
   add_model_flags(app, flags->shared);
   add_planner_flags(app, flags->shared);
   add_device_flags(app, flags->shared);
+  add_costs_flag(app, flags->shared);
   add_optimizer_flags(app, flags->shared);
   app.option_defaults()->group("Output");
   add_value(app, "--out", "FILE", "write the plan there, for show, verify and map",

@@ -2,12 +2,9 @@
 
 #include "api/data_source.h"
 #include "graph/autodiff.h"
+#include "kernels/backend.h"
 
 namespace reprise::cli {
-namespace {
-
-// A rate that decays over the whole run has no period before the run's length is known. It changes
-// neither bytes nor costs, so any will do for a plan.
 graph::Optimizer with_period(graph::Optimizer optimizer) {
   std::visit(
       [](auto& attributes) {
@@ -17,8 +14,6 @@ graph::Optimizer with_period(graph::Optimizer optimizer) {
   return optimizer;
 }
 
-}  // namespace
-
 PreparedTraining prepare_training(const api::TrainOptions& options) {
   models::ModelOptions model_options = options.model_options;
   api::complete_from_data(options, model_options);
@@ -27,7 +22,12 @@ PreparedTraining prepare_training(const api::TrainOptions& options) {
       graph::make_training_graph(model.graph, {.optimizer = with_period(options.optimizer)});
   const auto backend =
       kernels::make_backend(options.session.device, {.threads = options.session.threads});
-  return {.program = backend->prepare(training.graph), .warnings = std::move(training.warnings)};
+  PreparedTraining prepared{.graph = backend->prepare(training.graph)->prepared(),
+                            .costs = {},
+                            .warnings = std::move(training.warnings)};
+  prepared.costs = api::choose_costs(options.session.costs, *backend, prepared.graph);
+  if (!prepared.costs.note.empty()) prepared.warnings.push_back(prepared.costs.note);
+  return prepared;
 }
 
 }  // namespace reprise::cli

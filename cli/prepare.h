@@ -2,26 +2,30 @@
 
 // From flags to a planned training step, the same one that `train` would run.
 
-#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "api/costs.h"
 #include "api/plan.h"
 #include "api/trainer.h"
-#include "kernels/backend.h"
+#include "graph/autodiff.h"
+#include "graph/prepared.h"
 
 namespace reprise::cli {
 
 struct PreparedTraining {
-  std::unique_ptr<kernels::Program> program;
+  graph::PreparedGraph graph;  // with the chosen costs
+  api::CostOrigin costs;
   std::vector<std::string> warnings;
-
-  [[nodiscard]] const graph::PreparedGraph& graph() const { return program->prepared(); }
 };
 
 // Reads from the data set no more than its sizes, builds the training graph and lets the device
-// choose layouts.
+// choose layouts. Costs are those that the session's options choose.
 [[nodiscard]] PreparedTraining prepare_training(const api::TrainOptions& options);
+
+// A rate that decays over the whole run has no period before the run's length is known. It changes
+// neither bytes nor costs, so any will do for a plan.
+[[nodiscard]] graph::Optimizer with_period(graph::Optimizer optimizer);
 
 }  // namespace reprise::cli

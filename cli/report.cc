@@ -26,6 +26,12 @@ void Context::print(const nlohmann::ordered_json& document) const {
   out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
 }
 
+void add_costs(Json& document, const api::CostOrigin& costs) {
+  document["costs"] = costs.measured ? "measured" : "analytic";
+  document["costs_file"] = costs.measured ? Json(costs.file) : Json(nullptr);
+  document["costs_date"] = costs.measured ? Json(api::date_text(costs.measured_at)) : Json(nullptr);
+}
+
 Json plan_document(const api::PlanReport& report) {
   Json document;
   document["model"] = report.model;
@@ -44,6 +50,7 @@ Json plan_document(const api::PlanReport& report) {
   document["recomputed_nodes"] = report.recomputed_nodes;
   document["fragmentation"] = report.fragmentation;
   document["plan_ms"] = report.plan_ms;
+  add_costs(document, report.costs);
   return document;
 }
 
@@ -58,6 +65,7 @@ Json train_document(const api::TrainReport& report) {
   document["steps"] = report.steps;
   document["losses"] = report.losses;
   document["ms_per_step"] = report.ms_per_step;
+  document["data_ms_per_step"] = report.data_ms_per_step;
   document["predicted_ms_per_step"] = report.predicted_ms_per_step;
   document["peak_bytes_measured"] = report.peak_bytes_measured;
   document["process_overhead_bytes"] = report.process_overhead_bytes;
@@ -132,6 +140,7 @@ std::string plan_lines(const api::PlanReport& report) {
   facts.add("step", fmt::format("{} planned, {} over {} of keeping everything",
                                 milliseconds(report.cost_ns), percent(report.overhead),
                                 milliseconds(report.keep_all_cost_ns)));
+  facts.add("costs", api::cost_origin_text(report.costs));
   facts.add("certificate", certificate(report));
   facts.add("fragmentation", fmt::format("{:.2f} %", report.fragmentation * 100.0));
   return facts.text();

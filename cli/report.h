@@ -17,6 +17,8 @@ using Json = nlohmann::ordered_json;
 
 // The fixed names of docs/cli.md.
 [[nodiscard]] Json plan_document(const api::PlanReport& report);
+// `costs` ("measured" or "analytic"), `costs_file`, `costs_date`.
+void add_costs(Json& document, const api::CostOrigin& costs);
 [[nodiscard]] Json train_document(const api::TrainReport& report);
 [[nodiscard]] std::string hash_text(std::uint64_t hash);  // 16 hex digits
 

@@ -147,6 +147,7 @@ const std::vector<Command>& all_commands() {
       {"plan", "what a budget means: kept, recomputed, peak, cost", add_plan},
       {"sweep", "time against memory, over many budgets and planners", add_sweep, true},
       {"solve", "the planner alone, on a problem file", add_solve, true},
+      {"profile", "measure what each node costs on this device", add_profile, true},
       {"show", "print a plan file", add_show},
       {"verify", "check a plan file against every rule", add_verify},
       {"map", "draw a plan's memory map as SVG", add_map},

@@ -48,13 +48,13 @@ std::vector<Bytes> spread(Bytes floor, Bytes keep_all, std::int64_t count) {
   return {budgets.begin(), budgets.end()};
 }
 
-Point measure(const graph::PreparedGraph& graph, api::PlanOptions options,
+Point measure(const PreparedTraining& prepared, api::PlanOptions options,
               const std::string& planner, Bytes budget) {
   options.planner = planner;
   options.budget = {.kind = api::Budget::Kind::kBytes, .bytes = budget};
   options.find_floor = false;  // the sweep knows it
   Point point{.planner = planner, .budget = budget, .report = {}, .floor = 0};
-  auto outcome = api::plan_step(graph, options);
+  auto outcome = api::plan_step(prepared.graph, options, prepared.costs);
   if (auto* infeasible = std::get_if<planner::Infeasible>(&outcome)) {
     point.floor = infeasible->floor;
   } else {
@@ -118,6 +118,7 @@ Json document_of(const api::PlanReport& whole, const std::vector<Point>& points)
   document["floor_bytes"] = whole.floor_bytes;
   document["keep_all_bytes"] = whole.keep_all_bytes;
   document["keep_all_cost_ns"] = whole.keep_all_cost_ns;
+  add_costs(document, whole.costs);
   document["points"] = Json::array();
   for (const Point& point : points) {
     Json row;
@@ -139,11 +140,13 @@ Json document_of(const api::PlanReport& whole, const std::vector<Point>& points)
 int run_sweep(const SweepFlags& flags, Context& context) {
   const api::TrainOptions options = complete_flags(flags.shared);
   const PreparedTraining prepared = prepare_training(options);
+  for (const std::string& warning : prepared.warnings)
+    context.err << "warning: " << warning << "\n";
   // Without a limit keep_all is what auto takes; its report says the floor of auto, too.
   api::PlanOptions unlimited = options.session.plan;
   unlimited.planner = "auto";
   unlimited.budget = {};
-  const auto outcome = api::plan_step(prepared.graph(), unlimited);
+  const auto outcome = api::plan_step(prepared.graph, unlimited, prepared.costs);
   REPRISE_CHECK(std::holds_alternative<api::PlannedTraining>(outcome),
                 "an unlimited budget was infeasible");
   const api::PlanReport whole = std::get<api::PlannedTraining>(outcome).report;
@@ -152,7 +155,7 @@ int run_sweep(const SweepFlags& flags, Context& context) {
   for (const Bytes budget : spread(whole.floor_bytes, whole.keep_all_bytes, flags.budgets)) {
     for (const std::string& planner : flags.planners) {
       if (context.stop != nullptr && context.stop->load()) break;
-      points.push_back(measure(prepared.graph(), options.session.plan, planner, budget));
+      points.push_back(measure(prepared, options.session.plan, planner, budget));
     }
   }
   if (!flags.csv.empty()) write_file(flags.csv, csv_of(points));
@@ -160,8 +163,9 @@ int run_sweep(const SweepFlags& flags, Context& context) {
     context.print(document_of(whole, points));
     return kOk;
   }
-  context.out << fmt::format("{} on {}, from the floor to keeping everything; costs from {}\n",
-                             whole.model, prepared.graph().backend, prepared.graph().cost_source)
+  context.out << fmt::format("{} on {}, from the floor to keeping everything; costs: {}\n",
+                             whole.model, prepared.graph.backend,
+                             api::cost_origin_text(whole.costs))
               << table_of(points, whole.keep_all_bytes);
   if (!flags.csv.empty()) context.out << "\nwrote " << flags.csv << "\n";
   return kOk;
@@ -184,6 +188,7 @@ Action add_sweep(CLI::App& app) {
             [flags](const std::string& text) { flags->csv = text; });
   add_model_flags(app, flags->shared);
   add_device_flags(app, flags->shared);
+  add_costs_flag(app, flags->shared);
   add_optimizer_flags(app, flags->shared);
   app.description("Plans one model at many budgets and prints what each byte saved costs in time.");
   app.footer(

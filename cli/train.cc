@@ -14,6 +14,11 @@
 namespace reprise::cli {
 namespace {
 
+// How far the measured time is from the planned one.
+double deviation(double measured, double planned) {
+  return planned > 0 ? measured / planned - 1.0 : 0.0;
+}
+
 std::string summary(const api::TrainReport& report) {
   Facts facts;
   facts.add("steps", report.resumed_from
@@ -27,8 +32,14 @@ std::string summary(const api::TrainReport& report) {
     facts.add("test", fmt::format("accuracy {:.2f} %, loss {:.4f}", *report.test_accuracy * 100.0,
                                   report.test_loss.value_or(0)));
   }
-  facts.add("step time", fmt::format("{:.2f} ms (median), {:.2f} ms planned", report.ms_per_step,
-                                     report.predicted_ms_per_step));
+  facts.add("step time",
+            fmt::format("planned {:.2f} ms, measured {:.2f} ms a step ({:+.0f} %), and {:.2f} ms "
+                        "for its data",
+                        report.predicted_ms_per_step, report.ms_per_step,
+                        deviation(report.ms_per_step, report.predicted_ms_per_step) * 100.0,
+                        report.data_ms_per_step));
+  facts.add("costs", api::cost_origin_text(report.plan.costs) +
+                         (report.plan.costs.measured ? "" : "; 'reprise profile' measures them"));
   facts.add("peak", exact_bytes(report.peak_bytes_measured) + ", measured");
   facts.add("budget", exact_bytes(report.plan.budget_bytes));
   facts.add("beside it", exact_bytes(report.process_overhead_bytes) +
@@ -66,6 +77,7 @@ Action add_train(CLI::App& app) {
   add_run_flags(app, *flags);
   add_planner_flags(app, *flags);
   add_device_flags(app, *flags);
+  add_costs_flag(app, *flags);
   add_optimizer_flags(app, *flags);
   app.description(
       "Plans a training step inside the budget, then trains. The result does not depend on the\n"

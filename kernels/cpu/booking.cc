@@ -1,24 +1,8 @@
 #include "kernels/cpu/booking.h"
 
-#include <algorithm>
-#include <cmath>
+#include "kernels/cpu/costs.h"
 
 namespace reprise::kernels::cpu {
-namespace {
-
-// The analytic cost: the slower of arithmetic and memory, plus the start of a parallel loop. The
-// rates are those of a small two-core AVX-512 machine; a profile replaces them where it exists.
-constexpr double kFlopsPerNanosecond = 300.0;
-constexpr double kBytesPerNanosecond = 15.0;
-constexpr double kStartNanoseconds = 2000.0;
-
-}  // namespace
-
-std::int64_t analytic_cost_ns(double flops, double bytes) {
-  const double work = std::max(flops / kFlopsPerNanosecond, bytes / kBytesPerNanosecond);
-  return static_cast<std::int64_t>(std::ceil(kStartNanoseconds + work));
-}
-
 Booking::Booking(const graph::Graph& graph, const graph::Node& node, LayoutTable& table,
                  std::vector<LayoutId> layouts, std::vector<bool> free)
     : graph_(graph), node_(node), table_(table), free_(std::move(free)) {
@@ -105,9 +89,7 @@ Booked Booking::finish(std::unique_ptr<Kernel> kernel) {
   }
   graph::PreparedNode& booked = booked_.node;
   if (booked.bytes_moved == 0) booked.bytes_moved = bytes;
-  // A reshape hands its bytes on.
-  booked.cost_ns =
-      node_.op == graph::OpKind::kReshape ? 0 : analytic_cost_ns(booked.flops, booked.bytes_moved);
+  booked.cost_ns = analytic_cost_ns(node_.op, booked.flops, booked.bytes_moved);
   for (const graph::InplacePair& pair : graph::inplace_pairs(node_)) {
     const LayoutId read = booked_.reads[static_cast<std::size_t>(pair.input)];
     const LayoutId write = booked_.writes[static_cast<std::size_t>(pair.output)];

@@ -80,9 +80,6 @@ class Booking {
   Booked booked_;
 };
 
-// Nanoseconds of a node where nothing was measured (booking.cc states the rates).
-[[nodiscard]] std::int64_t analytic_cost_ns(double flops, double bytes);
-
 template <class F>
 std::unique_ptr<Kernel> make_kernel(F function) {
   return std::make_unique<FunctionKernel<F>>(std::move(function));

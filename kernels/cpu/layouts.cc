@@ -3,6 +3,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "kernels/cpu/costs.h"
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu/primitive.h"
 
@@ -174,7 +175,7 @@ class LayoutPass {
     const Desc& target = to.is_plain ? from.plain : to.desc;
     std::shared_ptr<Kernel> kernel = reorder_kernel(source, target, prepared.workspace_bytes);
     prepared.bytes_moved = static_cast<double>(from.bytes + to.bytes);
-    prepared.cost_ns = analytic_cost_ns(0, prepared.bytes_moved);
+    prepared.cost_ns = analytic_cost_ns(graph::OpKind::kReorder, 0, prepared.bytes_moved);
     return kernel;
   }
 

@@ -1,18 +1,13 @@
 #include "cli/report.h"
 
 #include <fstream>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sstream>
-
-#include "cli/system_info.h"
 
 #include "tests/cli/run_cli.h"
 
 namespace reprise::cli {
 namespace {
-
-using ::testing::ElementsAre;
 
 TEST(Report, InfeasibleBudgetsSayWhatBindsAndWhatToDo) {
   const planner::Infeasible infeasible{.floor = 3 * base::kMiB,
@@ -42,15 +37,6 @@ TEST(Report, ErrorsWithOddBytesAreStillDocuments) {
   report_error(context, "input", "file \xff\xfe");
   EXPECT_TRUE(nlohmann::json::accept(out.str())) << out.str();
   EXPECT_EQ(err.str(), "");
-}
-
-TEST(SystemInfo, ReadsModelAndExtensions) {
-  const ProcessorInfo info = parse_cpuinfo(
-      "processor\t: 0\nmodel name\t: Some CPU @ 2.0GHz\nflags\t\t: fpu sse4_2 avx avx2 fma zmm\n\n"
-      "processor\t: 1\nmodel name\t: Other\nflags\t\t: avx512f\n");
-  EXPECT_EQ(info.model, "Some CPU @ 2.0GHz");
-  EXPECT_THAT(info.extensions, ElementsAre("sse4_2", "avx", "avx2", "fma"));
-  EXPECT_EQ(parse_cpuinfo("").model, "unknown");
 }
 
 // The README's program is the one that is compiled and run.
