@@ -15,8 +15,10 @@ constexpr Bytes kHugePageBytes = 2 * base::kMiB;
 
 [[noreturn]] void fail(Bytes bytes, Bytes available, std::string_view reason) {
   throw base::device_error(
-      "cannot reserve an arena of {} bytes ({}): {}; {} bytes ({}) are available", bytes,
-      base::format_bytes(bytes), reason, available, base::format_bytes(available));
+      "cannot reserve an arena of {} bytes ({}): {}; {} bytes ({}) are available: plan with a "
+      "budget "
+      "below that",
+      bytes, base::format_bytes(bytes), reason, available, base::format_bytes(available));
 }
 
 std::byte* align_pointer(void* pointer, Bytes alignment) {
