@@ -3,6 +3,9 @@
 
 #include <gmock/gmock.h>
 
+#include "cli/command.h"
+
+#include "base/bytes.h"
 #include "tests/cli/run_cli.h"
 
 namespace reprise::cli {
