@@ -11,12 +11,20 @@
 namespace reprise::planner {
 namespace {
 
-// Longer chains are not looked at with inputs dropped: both tables then take four times as long.
+// Up to here both tables are exact, then only the persistent one; longer chains are looked at
+// through a window (table.h).
 constexpr std::size_t kMostStagesWithDrops = 100;
-// Longer chains are cut at a grid; see table.h.
-constexpr std::size_t kMostStagesExact = 250;
+constexpr std::size_t kMostStagesExact = 220;
+constexpr std::size_t kMostStages = 4'000;
 // Of the shortest path over all schedules.
 constexpr std::int64_t kMostStates = 200'000;
+
+void look_through_window(ChainTableOptions& table, std::size_t length) {
+  table.window = table.drop_inputs ? 32 : 64;
+  table.grid = static_cast<std::int32_t>(std::max<std::size_t>(8, length / 125));
+  table.most_steps = table.drop_inputs ? 128 : 256;
+  table.most_loss_steps = 4'000;
+}
 
 }  // namespace
 
@@ -38,19 +46,28 @@ ChainSolver::ChainSolver(ChainProblem problem, ChainOptions options)
   s.problem = std::move(problem);
   s.options = std::move(options);
   const std::size_t length = s.problem.stages.size();
+  if (length > kMostStages) {
+    throw base::input_error("chain: {} stages; there may be {} where they differ", length,
+                            kMostStages);
+  }
   ChainTableOptions table;
+  if (length > kMostStagesExact) look_through_window(table, length);
   table.stop = s.options.stop;
   s.persistent = std::make_unique<ChainTable>(s.problem, table);
   if (!s.persistent->complete()) return;
   s.answers = s.persistent->answers();
-  if (!s.options.drop_inputs || length > kMostStagesWithDrops) return;
+  if (!s.options.drop_inputs) return;
   table.drop_inputs = true;
+  if (length > kMostStagesWithDrops) look_through_window(table, length);
   s.dropping = std::make_unique<ChainTable>(s.problem, table);
-  if (s.dropping->complete()) {
-    s.answers = s.dropping->answers();
-  } else {
+  if (!s.dropping->complete()) {
     s.dropping.reset();
+    return;
   }
+  Envelope best(std::numeric_limits<Bytes>::max());
+  best.add(s.persistent->answers(), 0, 0, 0, {});
+  best.add(s.dropping->answers(), 0, 0, 0, {});
+  s.answers = best.stairs();
 }
 
 const ChainProblem& ChainSolver::problem() const {
@@ -64,14 +81,17 @@ const Staircase& ChainSolver::answers() const {
 ChainOutcome ChainSolver::plan(Bytes budget) const {
   const State& s = *state_;
   if (!s.persistent->complete()) return ChainStopped{};
+  const Bytes floor = s.answers.front().memory;
+  if (budget < floor) return ChainInfeasible{floor};
   const StairStep* persistent = step_within(s.persistent->answers(), budget);
-  if (persistent == nullptr) return ChainInfeasible{s.persistent->answers().front().memory};
   ChainPlan plan;
-  plan.floor = s.persistent->answers().front().memory;
+  plan.floor = floor;
   plan.lower_bound = chain_lower_bound(s.problem, budget);
-  plan.persistent_bound = s.persistent->exact() ? persistent->cost : plan.lower_bound;
+  plan.persistent_bound =
+      s.persistent->exact() && persistent != nullptr ? persistent->cost : plan.lower_bound;
   plan.optimal = s.persistent->exact() ? ChainProof::kPersistent : ChainProof::kNone;
-  std::int64_t cost = persistent->cost;
+  std::int64_t cost =
+      persistent != nullptr ? persistent->cost : std::numeric_limits<std::int64_t>::max();
   std::vector<ChainInstruction> instructions;
   const StairStep* dropping = s.dropping ? step_within(s.dropping->answers(), budget) : nullptr;
   if (dropping != nullptr && dropping->cost < cost) {
