@@ -23,19 +23,6 @@ Bytes bytes_made(const Structure& structure, Index op) {
   return bytes;
 }
 
-// Bytes that are made before each forward op and read by it or a later forward op.
-std::vector<Bytes> crossing_bytes(const Structure& structure) {
-  std::vector<Bytes> change(at(structure.turn()) + 2, 0);
-  for (Index t = 0; t < structure.tensors(); ++t) {
-    const Index producer = structure.producer(t);
-    if (producer < 0 || producer >= structure.turn()) continue;
-    change[at(producer) + 1] += structure.tensor(t).bytes;
-    change[at(structure.last_forward_use(t)) + 1] -= structure.tensor(t).bytes;
-  }
-  std::partial_sum(change.begin(), change.end(), change.begin());
-  return change;
-}
-
 // An order longer than this is worth nothing: it would run each op twenty times.
 std::int64_t step_limit(const Structure& structure) {
   return std::int64_t{20} * structure.ops() + 1000;
@@ -93,6 +80,18 @@ std::vector<Index> ladder(Index most, double ratio) {
 }
 
 }  // namespace
+
+std::vector<Bytes> crossing_bytes(const Structure& structure) {
+  std::vector<Bytes> change(at(structure.turn()) + 2, 0);
+  for (Index t = 0; t < structure.tensors(); ++t) {
+    const Index producer = structure.producer(t);
+    if (producer < 0 || producer >= structure.turn()) continue;
+    change[at(producer) + 1] += structure.tensor(t).bytes;
+    change[at(structure.last_forward_use(t)) + 1] -= structure.tensor(t).bytes;
+  }
+  std::partial_sum(change.begin(), change.end(), change.begin());
+  return change;
+}
 
 std::vector<Index> cut_evenly(const Structure& structure, Index k) {
   const Index forward = structure.turn();

@@ -14,6 +14,9 @@ namespace reprise::planner {
 // even share the cut that the fewest bytes cross. May return fewer where ops do not suffice.
 [[nodiscard]] std::vector<Index> cut_evenly(const Structure& structure, Index k);
 
+// Per forward op, the bytes that are made before it and read by it or a later forward op.
+[[nodiscard]] std::vector<Bytes> crossing_bytes(const Structure& structure);
+
 // Largest k that makes sense.
 [[nodiscard]] Index most_segments(const Structure& structure);
 

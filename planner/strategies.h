@@ -22,6 +22,9 @@ class FrontierStrategy : public Strategy {
 [[nodiscard]] const Strategy& keep_all_strategy();
 [[nodiscard]] const Strategy& segments_strategy();
 [[nodiscard]] const Strategy& sqrt_n_strategy();
+[[nodiscard]] const Strategy& chain_strategy();
+[[nodiscard]] const Strategy& revolve_strategy();
+[[nodiscard]] const Strategy& rnn_strategy();
 [[nodiscard]] const Strategy& dag_strategy();
 [[nodiscard]] const Strategy& exact_strategy();
 [[nodiscard]] const Strategy& auto_strategy();

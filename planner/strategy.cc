@@ -98,7 +98,8 @@ Bytes FrontierStrategy::floor(const Request& request) const {
 }
 
 std::vector<const Strategy*> all_strategies() {
-  return {&auto_strategy(),     &dag_strategy(),      &exact_strategy(),
+  return {&auto_strategy(),     &chain_strategy(),    &revolve_strategy(),
+          &rnn_strategy(),      &dag_strategy(),      &exact_strategy(),
           &keep_all_strategy(), &segments_strategy(), &sqrt_n_strategy()};
 }
 

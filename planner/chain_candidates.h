@@ -1,0 +1,22 @@
+#pragma once
+
+// Plans of op graphs that are (nearly) chains, for the strategies `chain` and `rnn` and for auto.
+
+#include <functional>
+
+#include "planner/frontier.h"
+#include "planner/structure.h"
+
+namespace reprise::planner {
+
+// Stages cut evenly, solved by the staircase programme; several numbers of stages, each for a dozen
+// budgets.
+void offer_chains(const Structure& structure, const std::function<bool()>& stop,
+                  Frontier& frontier);
+
+// The forward part as equal stages of one or more periods, solved as a uniform chain. Offers
+// nothing where the forward part does not repeat eight times or more.
+void offer_periods(const Structure& structure, const std::function<bool()>& stop,
+                   Frontier& frontier);
+
+}  // namespace reprise::planner
