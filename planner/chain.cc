@@ -73,12 +73,14 @@ void offer_chains(const Structure& structure, const std::function<bool()>& stop,
     const StagedGraph graph(structure, std::move(cuts), dropped);
     const ChainSolver solver(graph.chain(), {stop, false});
     if (solver.answers().empty()) return;
-    const double low = std::log1p(static_cast<double>(solver.answers().front().memory));
-    const double high = std::log1p(static_cast<double>(solver.answers().back().memory));
+    const Bytes low = solver.answers().front().memory;
+    const auto range = static_cast<double>(solver.answers().back().memory - low);
     std::int64_t last = -1;
     for (int b = 0; b <= kBudgets; ++b) {
       if (stop && stop()) return;
-      const auto budget = static_cast<Bytes>(std::expm1(low + (high - low) * b / kBudgets)) + 1;
+      // Closer together towards the floor.
+      const double share = std::pow(static_cast<double>(b) / kBudgets, 2);
+      const Bytes budget = low + static_cast<Bytes>(share * range);
       const ChainOutcome outcome = solver.plan(budget);
       const auto* plan = std::get_if<ChainPlan>(&outcome);
       if (plan == nullptr || plan->cost == last) continue;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr Index kLeastPeriods = 8;
 constexpr Index kLongestPeriod = 2'000;
-constexpr int kBudgets = 8;
+constexpr int kBudgets = 12;
 
 std::size_t at(Index i) {
   return static_cast<std::size_t>(i);
@@ -101,12 +101,16 @@ void offer_periods(const Structure& structure, const std::function<bool()>& stop
     const StagedGraph graph(structure, cut_periods(structure, period, unit), {keep_all});
     const UniformChain chain = middle_of(graph.chain());
     const Bytes all = chain.a + chain.steps * chain.b + 2 * chain.g + chain.of + chain.ob;
+    const ChainOutcome none = solve_chain(chain, 0);
+    const auto* refused = std::get_if<ChainInfeasible>(&none);
+    const Bytes floor = refused != nullptr ? refused->floor : 0;
     std::int64_t last = -1;
     for (int b = 0; b <= kBudgets; ++b) {
       if (stop && stop()) return;
-      const double share = std::pow(0.01, static_cast<double>(b) / kBudgets);
+      // Closer together towards the floor.
+      const double share = std::pow(static_cast<double>(b) / kBudgets, 2);
       const ChainOutcome outcome =
-          solve_chain(chain, static_cast<Bytes>(share * static_cast<double>(all)) + chain.a);
+          solve_chain(chain, floor + static_cast<Bytes>(share * static_cast<double>(all)));
       const auto* plan = std::get_if<ChainPlan>(&outcome);
       if (plan == nullptr) break;
       if (plan->cost == last) continue;
