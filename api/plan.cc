@@ -1,16 +1,21 @@
 #include "api/plan.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <limits>
 #include <utility>
 
 #include "base/error.h"
+#include "planner/cost_bound.h"
 #include "planner/lowering.h"
 #include "schedule/verify.h"
 
 namespace reprise::api {
 namespace {
+
+// Effort of the certificate: some tenths of a second.
+constexpr std::int64_t kBoundIterations = 5'000;
 
 // The bytes a budget stands for, given what keep_all and the floor take.
 Bytes resolve(const Budget& budget, Bytes keep_all, Bytes floor) {
@@ -97,6 +102,13 @@ std::variant<PlannedTraining, planner::Infeasible> plan_step(const graph::Prepar
   report.cost_ns = plan.cost;
   report.keep_all_cost_ns = keep_all.cost;
   report.lower_bound_ns = plan.cost_lower_bound;
+  if (options.find_floor && plan.cost > report.lower_bound_ns) {
+    planner::BoundOptions effort;
+    effort.iterations = kBoundIterations;
+    report.lower_bound_ns =
+        std::max(report.lower_bound_ns,
+                 planner::cost_bound(problem.problem, request.order, request.budget, effort));
+  }
   report.overhead = ratio(plan.cost - keep_all.cost, keep_all.cost);
   report.gap = ratio(plan.cost - report.lower_bound_ns, report.lower_bound_ns);
   report.fragmentation = plan.packing.fragmentation();
