@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/plan.h"
+#include "planner/chain/solve.h"
 #include "planner/problem_file.h"
 #include "planner/strategy.h"
 
@@ -46,6 +47,20 @@ struct GraphSolution {
 // Throws Error(kInput) for an unknown planner or a problem whose program order is no execution.
 [[nodiscard]] std::variant<GraphSolution, planner::Infeasible> solve_graph(
     const planner::OpGraphFile& file, const SolveOptions& options);
+
+struct ChainSolution {
+  planner::ChainPlan plan;
+  Bytes budget = 0;
+  Bytes keep_all_peak = 0;
+  std::int64_t keep_all_cost = 0;
+  Certificate certificate;
+};
+
+// Throws Error(kInput) for an unknown planner, or when the search ends before it knows a plan.
+[[nodiscard]] std::variant<ChainSolution, planner::ChainInfeasible> solve_chain(
+    const planner::ChainFile& file, const SolveOptions& options);
+[[nodiscard]] std::variant<ChainSolution, planner::ChainInfeasible> solve_chain(
+    const planner::UniformChainFile& file, const SolveOptions& options);
 
 // A plan in the words of Model G: ops run, tensors dropped as soon as nobody reads them any more.
 struct GraphInstruction {

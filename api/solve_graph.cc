@@ -2,6 +2,7 @@
 
 #include "api/solve.h"
 #include "base/error.h"
+#include "planner/cost_bound.h"
 
 namespace reprise::api {
 namespace {
@@ -42,10 +43,26 @@ Bytes resolve(const Budget& budget, Bytes keep_all, const planner::Strategy& str
   return kUnlimited;
 }
 
+// As the file says it: what runs once only so that outputs stay may run again.
+Problem without_held_ops(const planner::OpGraphFile& file) {
+  Problem problem = file.problem;
+  for (const schedule::OpId op : file.held_to_one_run) problem.ops[op].recomputable = true;
+  return problem;
+}
+
 Certificate certify(const planner::OpGraphFile& file, const SolveOptions& options,
-                    std::int64_t cost) {
+                    const GraphSolution& solution) {
+  const std::int64_t cost = solution.plan.cost;
+  const Problem problem = without_held_ops(file);
   Certificate certificate;
-  certificate.lower_bound = planner::cost_lower_bound(file.problem, options.order);
+  certificate.lower_bound = planner::cost_lower_bound(problem, options.order);
+  if (file.held_to_one_run.empty()) {
+    certificate.lower_bound = std::max(certificate.lower_bound, solution.plan.cost_lower_bound);
+  }
+  if (cost > certificate.lower_bound) {
+    certificate.lower_bound = std::max(
+        certificate.lower_bound, planner::cost_bound(problem, options.order, solution.budget));
+  }
   certificate.optimal = cost <= certificate.lower_bound;
   if (certificate.lower_bound > 0) {
     certificate.gap =
@@ -72,7 +89,7 @@ std::variant<GraphSolution, planner::Infeasible> solve_graph(const planner::OpGr
   solution.plan = std::get<planner::Plan>(std::move(outcome));
   solution.peak = solution.plan.arena;
   solution.floor = strategy.floor(request);
-  solution.certificate = certify(file, options, solution.plan.cost);
+  solution.certificate = certify(file, options, solution);
   return solution;
 }
 

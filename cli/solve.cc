@@ -47,13 +47,10 @@ int run_solve(const SolveFlags& given, Context& context) {
                                fmt::join(problem.ignored, ", "));
   }
   const SolveInput input{flags, problem};
-  if (const auto* graph = std::get_if<planner::OpGraphFile>(&problem.content)) {
-    return parse_file(flags.file, [&] { return solve_graph_file(input, *graph, context); });
-  }
-  if (const auto* buffers = std::get_if<planner::BuffersFile>(&problem.content)) {
-    return solve_buffers_file(input, *buffers, context);
-  }
-  throw base::input_error("{}: chains are read, and not planned yet", flags.file);
+  return parse_file(flags.file, [&] {
+    return std::visit([&](const auto& form) { return solve_form(input, form, context); },
+                      problem.content);
+  });
 }
 
 std::string planner_help() {

@@ -25,12 +25,11 @@ void refuse_flags_of_other_forms(const SolveFlags& flags) {
 
 }  // namespace
 
-int solve_buffers_file(const SolveInput& input, const planner::BuffersFile& file,
-                       Context& context) {
+int solve_form(const SolveInput& input, const planner::BuffersFile& file, Context& context) {
   const SolveFlags& flags = input.flags;
   refuse_flags_of_other_forms(flags);
   const planner::PackingOptions packing{.alignment = file.alignment, .search_nodes = 2'000'000};
-  const planner::Packing packed = planner::pack(file.buffers, packing);
+  const planner::Packing packed = planner::pack(file.buffers, packing, flags.options.stop);
   if (flags.options.budget.kind == api::Budget::Kind::kBytes &&
       packed.arena > flags.options.budget.bytes) {
     return report_no_plan(input, {.floor = packed.arena, .bound_by = "", .largest = {}}, context);

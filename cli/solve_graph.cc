@@ -62,9 +62,7 @@ Json document_of(const SolveInput& input, const planner::OpGraphFile& file,
   document["lower_bound"] = solution.certificate.lower_bound;
   document["optimal"] = solution.certificate.optimal;
   document["gap"] = solution.certificate.gap;
-  document["budget"] = input.flags.options.budget.kind == api::Budget::Kind::kUnlimited
-                           ? Json()
-                           : Json(solution.budget);
+  document["budget"] = budget_document(input, solution.budget);
   document["keep_all_peak"] = solution.keep_all_peak;
   document["keep_all_cost"] = solution.keep_all_cost;
   document["recomputed"] = plan.recomputed;
@@ -81,31 +79,24 @@ Json document_of(const SolveInput& input, const planner::OpGraphFile& file,
 void print_report(const SolveInput& input, const planner::OpGraphFile& file,
                   const api::GraphSolution& solution, Context& context) {
   const planner::Plan& plan = solution.plan;
-  const double overhead =
-      solution.keep_all_cost == 0
-          ? 0
-          : static_cast<double>(plan.cost) / static_cast<double>(solution.keep_all_cost) - 1.0;
   Facts facts;
   facts.add("planner", plan.strategy);
   facts.add("ops", fmt::format("{}, and {} runs beyond the first of an op",
                                grouped(static_cast<std::int64_t>(file.problem.ops.size())),
                                grouped(plan.recomputed)));
-  facts.add("budget", input.flags.options.budget.kind == api::Budget::Kind::kUnlimited
-                          ? "unlimited"
-                          : exact_bytes(solution.budget));
+  facts.add("budget", budget_words(input, solution.budget));
   facts.add(input.flags.options.arena ? "arena" : "peak", exact_bytes(solution.peak));
   if (input.flags.options.arena) facts.add("live peak", exact_bytes(plan.live_peak));
   facts.add("keep all", exact_bytes(solution.keep_all_peak));
   facts.add("floor", exact_bytes(solution.floor));
-  facts.add("cost", fmt::format("{}, {} over {} of keeping everything", grouped(plan.cost),
-                                percent(overhead), grouped(solution.keep_all_cost)));
+  facts.add("cost", cost_words(plan.cost, solution.keep_all_cost));
   facts.add("certificate", certificate_text(solution.certificate));
   context.out << input.problem.name << "\n" << facts.text();
 }
 
 }  // namespace
 
-int solve_graph_file(const SolveInput& input, const planner::OpGraphFile& file, Context& context) {
+int solve_form(const SolveInput& input, const planner::OpGraphFile& file, Context& context) {
   const auto outcome = api::solve_graph(file, input.flags.options);
   if (const auto* infeasible = std::get_if<planner::Infeasible>(&outcome)) {
     return report_no_plan(input, *infeasible, context);

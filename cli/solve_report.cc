@@ -15,6 +15,22 @@ void print_flat(Context& context, const Json& document) {
   context.out << "\n}\n";
 }
 
+Json budget_document(const SolveInput& input, Bytes budget) {
+  return input.flags.options.budget.kind == api::Budget::Kind::kUnlimited ? Json() : Json(budget);
+}
+
+std::string budget_words(const SolveInput& input, Bytes budget) {
+  return input.flags.options.budget.kind == api::Budget::Kind::kUnlimited ? "unlimited"
+                                                                          : exact_bytes(budget);
+}
+
+std::string cost_words(std::int64_t cost, std::int64_t keep_all) {
+  const double overhead =
+      keep_all == 0 ? 0 : static_cast<double>(cost) / static_cast<double>(keep_all) - 1.0;
+  return fmt::format("{}, {} over {} of keeping everything", grouped(cost), percent(overhead),
+                     grouped(keep_all));
+}
+
 std::string certificate_text(const api::Certificate& certificate) {
   if (certificate.optimal) return "optimal: proven";
   return fmt::format("no plan costs less than {}; gap {:.2f} %", grouped(certificate.lower_bound),

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "planner/chain/uniform.h"
 #include "planner/problem_forms.h"
 
 namespace reprise::planner {
@@ -98,33 +99,20 @@ ChainFile read_chain(const JsonObject& chain, Ignored& ignored) {
 }
 
 UniformChainFile read_uniform_chain(const JsonObject& file) {
-  UniformChainFile result;
-  result.steps = file.whole("steps", 1);
-  if (result.steps > kMostStages) {
-    throw input_error("steps: {}; at most {}", result.steps, kMostStages);
-  }
-  result.input = file.whole("a", 0);
-  result.record = file.whole("b", 0);
-  result.gradient = file.whole("g", 0);
-  result.forward_cost = file.whole("uf", 0);
-  result.backward_cost = file.whole("ub", 0);
-  result.forward_workspace = optional_whole(file, "of");
-  result.backward_workspace = optional_whole(file, "ob");
-  result.loss_cost = optional_whole(file, "ul");
-  result.loss_workspace = optional_whole(file, "ol");
-  check_record("the uniform chain", result.record, result.input);
-  Bytes bytes = result.loss_workspace;
-  for (const Bytes each : {result.input, result.record, result.gradient, result.forward_workspace,
-                           result.backward_workspace}) {
-    bytes =
-        base::checked_add(bytes, base::checked_mul(each, result.steps + 1, "bytes of the chain"),
-                          "bytes of the chain");
-  }
-  const std::int64_t each =
-      base::checked_add(result.forward_cost, result.backward_cost, "cost of a stage");
-  (void)base::checked_add(base::checked_mul(each, result.steps, "cost of the chain"),
-                          result.loss_cost, "cost of the chain");
-  return result;
+  UniformChain chain;
+  chain.steps = file.whole("steps", 1);
+  chain.a = file.whole("a", 0);
+  chain.b = file.whole("b", 0);
+  chain.g = file.whole("g", 0);
+  chain.uf = file.whole("uf", 0);
+  chain.ub = file.whole("ub", 0);
+  chain.of = optional_whole(file, "of");
+  chain.ob = optional_whole(file, "ob");
+  chain.ul = optional_whole(file, "ul");
+  chain.ol = optional_whole(file, "ol");
+  check_record("the uniform chain", chain.b, chain.a);
+  validate(chain);
+  return {chain};
 }
 
 }  // namespace reprise::planner

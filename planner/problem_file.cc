@@ -41,6 +41,17 @@ const Form& find_form(const JsonObject& file) {
       "buffers");
 }
 
+// A trillion steps with two checkpoints take a million repetitions, which are counted one by one.
+RevolveFile read_revolve(const JsonObject& file) {
+  constexpr std::int64_t kMostSteps = 1'000'000'000'000;
+  const RevolveFile result{.steps = file.whole("steps", 1),
+                           .checkpoints = file.whole("checkpoints", 1)};
+  if (result.steps > kMostSteps) {
+    throw input_error("steps: {}; with checkpoints at most 10^12", result.steps);
+  }
+  return result;
+}
+
 void check_version(const JsonObject& file) {
   if (file.has("format") && file.text("format") != "reprise-problem") {
     throw input_error("format '{}'; expected reprise-problem", file.text("format"));
@@ -121,8 +132,7 @@ ProblemFile parse_problem(std::string_view text) {
   } else if (form.key == "buffers") {
     result.content = read_buffers(file, ignored);
   } else if (file.has("checkpoints") && !file.has("a")) {
-    result.content =
-        RevolveFile{.steps = file.whole("steps", 1), .checkpoints = file.whole("checkpoints", 1)};
+    result.content = read_revolve(file);
   } else {
     result.content = read_uniform_chain(file);
   }

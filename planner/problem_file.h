@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "planner/chain/chain.h"
+#include "planner/chain/solve.h"
 #include "schedule/problem.h"
 #include "schedule/simulate.h"
 
@@ -27,17 +27,8 @@ struct ChainFile {
   ChainProblem chain;
 };
 
-// Every stage alike; up to 2^31 - 1 of them, so that no list is made of them here.
 struct UniformChainFile {
-  std::int64_t steps = 0;
-  Bytes input = 0;                                      // a: of x_i, for every i
-  Bytes record = 0;                                     // b
-  Bytes gradient = 0;                                   // g
-  std::int64_t forward_cost = 0, backward_cost = 0;     // uf, ub
-  Bytes forward_workspace = 0, backward_workspace = 0;  // of, ob
-  std::int64_t loss_cost = 0;                           // ul
-  Bytes loss_workspace = 0;                             // ol
-  friend bool operator==(const UniformChainFile&, const UniformChainFile&) = default;
+  UniformChain chain;
 };
 
 // Steps of one cost to reverse with so many states kept, the first among them.

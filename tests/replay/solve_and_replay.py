@@ -66,6 +66,33 @@ def check_arena(solver, entry):
     return 1
 
 
+def check_chain(solver, entry):
+    """Costs equal the optimum over persistent schedules, or are better down to that over all."""
+    path = solver.write(entry)
+    for case in entry["cases"]:
+        budget, known = case[0], case[1]
+        least = case[2] if len(case) > 2 else None
+        try:
+            cost, answer, _ = solver.solve(path, entry, budget)
+            replay.require((cost is None) == (known is None), "feasibility differs")
+            if cost is None:
+                continue
+            replay.require(cost <= known, f"cost {cost} above the optimum {known}")
+            replay.require(least is None or cost >= least, f"cost {cost} below {least}")
+            replay.require(not answer["optimal"] or least in (None, cost), "called optimal")
+        except replay.Fault as fault:
+            raise replay.Fault(f"{entry['id']} within {budget}: {fault}") from None
+    return len(entry["cases"])
+
+
+def check_long_chain(solver):
+    """More than 100,000 instructions are listed in runs."""
+    problem = {"steps": 100_000, "a": 1, "b": 8, "g": 1, "uf": 1, "ub": 2}
+    _, answer, _ = solver.solve(solver.write(problem), problem, 5_000)
+    replay.require(answer["run_length"] is True, "not listed in runs")
+    return 1
+
+
 def main():
     program, folder = sys.argv[1:]
     solver = Solver(program)
@@ -73,6 +100,9 @@ def main():
     try:
         for entry in load(folder, "op_graphs.json")["graphs"]:
             solved += check_graph(solver, entry)
+        for entry in load(folder, "chains.json")["chains"]:
+            solved += check_chain(solver, entry)
+        solved += check_long_chain(solver)
         for entry in load(folder, "arenas.json")["arenas"]:
             solved += check_arena(solver, entry)
     except replay.Fault as fault:

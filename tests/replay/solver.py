@@ -35,8 +35,10 @@ class Solver:
         return done.returncode, json.loads(done.stdout), seconds
 
     def solve(self, path, problem, budget=None, order="free", flags=()):
-        """(cost or None when infeasible, answer, user seconds), replayed."""
+        """(cost or None when infeasible, answer, user seconds), replayed. A budget of bytes is
+        checked; "floor" and percentages are taken at their word."""
         all_flags = list(flags)
+        limit = budget if isinstance(budget, int) else None
         if budget is not None:
             all_flags += ["--budget", budget]
         if "ops" in problem and order != "free":
@@ -44,9 +46,9 @@ class Solver:
         code, answer, seconds = self.run(path, *all_flags)
         if code == 3:
             replay.require(answer["feasible"] is False and "error" in answer, "no error document")
-            replay.require(budget is None or answer["floor"] > budget,
+            replay.require(limit is None or answer["floor"] > limit,
                            f"refused {budget}, floor {answer['floor']}")
             return None, answer, seconds
         replay.require(answer["feasible"] is True, "feasible is not true")
-        replay.check(problem, answer, order, budget)
+        replay.check(problem, answer, order, limit)
         return answer.get("cost"), answer, seconds
