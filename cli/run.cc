@@ -146,7 +146,7 @@ const std::vector<Command>& all_commands() {
       {"train", "train a model within a budget", add_train, true},
       {"plan", "what a budget means: kept, recomputed, peak, cost", add_plan},
       {"sweep", "time against memory, over many budgets and planners", add_sweep, true},
-      {"solve", "the planner alone, on a problem file", add_solve, true},
+      {"solve", "the planner alone, on a problem file", add_solve},
       {"profile", "measure what each node costs on this device", add_profile, true},
       {"show", "print a plan file", add_show},
       {"verify", "check a plan file against every rule", add_verify},

@@ -20,11 +20,12 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double kMostSeconds = 1e6;
 
-std::function<bool()> make_stop(double seconds, const std::atomic<bool>* asked) {
-  if (seconds <= 0) return [asked] { return asked != nullptr && asked->load(); };
+// None without a limit: a search that is never to be stopped ends when its moves are spent.
+std::function<bool()> make_stop(double seconds) {
+  if (seconds <= 0) return {};
   const Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                                    std::chrono::duration<double>(seconds));
-  return [end, asked] { return Clock::now() >= end || (asked != nullptr && asked->load()); };
+  return [end] { return Clock::now() >= end; };
 }
 
 template <class Parse>
@@ -38,7 +39,7 @@ auto parse_file(const std::string& file, Parse&& parse) {
 
 int run_solve(const SolveFlags& given, Context& context) {
   SolveFlags flags = given;
-  flags.options.stop = make_stop(flags.seconds, context.stop);
+  flags.options.stop = make_stop(flags.seconds);
   const std::string text = read_file(flags.file);
   const planner::ProblemFile problem =
       parse_file(flags.file, [&] { return planner::parse_problem(text); });
