@@ -78,7 +78,9 @@ Bytes parse_bytes(std::string_view text) {
   }
   while (at < text.size() && text[at] == ' ') ++at;
   const std::int64_t scaled = checked_mul(digits, unit_factor(text.substr(at), text), text);
-  if (scaled % divisor != 0) throw input_error("size '{}' is not a whole number of bytes", text);
+  if (scaled % divisor != 0 && scaled == digits) {  // no unit, or bytes
+    throw input_error("size '{}' is not a whole number of bytes", text);
+  }
   return scaled / divisor;
 }
 

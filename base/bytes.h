@@ -26,8 +26,8 @@ inline constexpr Bytes kGiB = Bytes{1} << 30;
 
 // "300MiB", "2GB", "1.5GiB", "4096", "64 KiB" -> bytes. Units: B, kB/KB, MB, GB, TB (powers of
 // 1000), KiB, MiB, GiB, TiB (powers of 1024), in any case. Throws Error(kInput) naming the text
-// when it is empty, negative, not a number, has an unknown unit, is not a whole number of bytes, or
-// overflows.
+// when it is empty, negative, not a number, has an unknown unit, or overflows. What a fraction of a
+// unit leaves of a byte is cut off ("2.9MiB"); a fraction of bytes is refused.
 [[nodiscard]] Bytes parse_bytes(std::string_view text);
 
 // 314572800 -> "300.0 MiB"; below 1 KiB "123 B".

@@ -2,10 +2,12 @@
 
 #include <cerrno>
 #include <fstream>
+#include <span>
 #include <sstream>
 #include <system_error>
 
 #include "base/error.h"
+#include "runtime/atomic_file.h"
 #include "schedule/text.h"
 
 namespace reprise::cli {
@@ -59,7 +61,18 @@ std::string read_file(const std::filesystem::path& path) {
 }
 
 void write_file(const std::filesystem::path& path, std::string_view text) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  std::error_code ignored;
+  const bool replaceable =
+      !std::filesystem::exists(path, ignored) || std::filesystem::is_regular_file(path, ignored);
+  if (replaceable) {
+    // Through a link to what it names.
+    const auto target = std::filesystem::weakly_canonical(path, ignored);
+    runtime::AtomicFile file(target.empty() ? path : target);
+    file.write(std::as_bytes(std::span(text)));
+    file.commit();
+    return;
+  }
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);  // a pipe, a terminal, a device
   if (file) file.write(text.data(), static_cast<std::streamsize>(text.size()));
   if (file) file.close();
   if (!file) throw base::device_error("{}: {}", path.string(), reason(errno));

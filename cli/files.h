@@ -12,7 +12,8 @@ namespace reprise::cli {
 
 // Error(kInput) naming file and reason.
 [[nodiscard]] std::string read_file(const std::filesystem::path& path);
-// Error(kDevice) naming file and reason.
+// Complete or not at all: what was there before stays when it fails. Error(kDevice) naming file and
+// reason.
 void write_file(const std::filesystem::path& path, std::string_view text);
 
 // A plan file: parsed and, so that everything else may rely on its indices, free of unknown ids.

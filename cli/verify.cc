@@ -43,8 +43,7 @@ Json document_of(const schedule::PlannedStep& step,
 int run_verify(const VerifyFlags& flags, Context& context) {
   const schedule::PlannedStep step =
       schedule::parse_planned_step(read_file(flags.file), flags.file);
-  const auto violations =
-      schedule::verify(step.prepared, step.schedule, static_cast<std::size_t>(flags.limit));
+  const auto violations = schedule::verify(step, static_cast<std::size_t>(flags.limit));
   if (context.json) {
     context.print(document_of(step, violations));
   } else if (violations.empty()) {
@@ -83,7 +82,8 @@ Action add_verify(CLI::App& app) {
   app.description(
       "Checks a plan file against every rule of a correct schedule: what is read was written and "
       "is\n"
-      "intact, nothing overlaps, nothing needed is missing, the peak is the arena. The checker\n"
+      "intact, nothing overlaps, nothing needed is missing, the peak is the arena and within the "
+      "budget. The checker\n"
       "shares no code with the planner. Exit code 0 when correct, 1 when a rule is broken, 2 when\n"
       "the file cannot be read.");
   app.footer("\nExample:\n  reprise verify floor.plan");

@@ -2,16 +2,19 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <system_error>
 #include <utility>
 
 #include "base/error.h"
 #include "runtime/atomic_file.h"
+#include "zlib.h"
 
 // A snapshot is a safetensors file; all that is not a tensor is a string in its metadata:
 //
 //   reprise.format  reprise.kind  reprise.steps  reprise.epoch  reprise.batch_in_epoch reprise.seed
 //   role/<tensor>   what the tensor is          config/<key>   the caller's own
+//   reprise.crc32   of all the rest
 
 namespace reprise::runtime {
 namespace {
@@ -23,6 +26,7 @@ constexpr std::string_view kNamePrefix = "snapshot-";
 constexpr std::string_view kNameSuffix = ".safetensors";
 constexpr std::string_view kRole = "role/";
 constexpr std::string_view kConfig = "config/";
+constexpr const char* kChecksum = "reprise.crc32";
 
 // The position's fields under their names in the file; shared by writer and reader.
 template <class Position, class Visit>
@@ -48,6 +52,34 @@ struct Found {
   std::uint64_t steps = 0;
   fs::path path;
 };
+
+// CRC-32 over metadata and tensors in the order of their names, without itself: disks and copies
+// lose bits in silence.
+std::string checksum(const TensorFile& file) {
+  uLong crc = crc32(0, nullptr, 0);
+  const auto add = [&](const void* bytes, std::size_t count) {
+    crc = crc32_z(crc, static_cast<const Bytef*>(bytes), count);
+  };
+  const auto add_text = [&](std::string_view text) {
+    const std::uint64_t size = text.size();  // keeps neighbours apart
+    add(&size, sizeof size);
+    add(text.data(), text.size());
+  };
+  for (const auto& [key, value] : file.metadata) {
+    if (key == kChecksum) continue;
+    add_text(key);
+    add_text(value);
+  }
+  std::map<std::string_view, const TensorEntry*> tensors;
+  for (const TensorEntry& tensor : file.tensors) tensors.emplace(tensor.name, &tensor);
+  for (const auto& [name, tensor] : tensors) {
+    add_text(name);
+    add_text(graph::dtype_name(tensor->dtype));
+    add_text(graph::shape_text(tensor->shape));
+    add(tensor->data.data(), tensor->data.size());
+  }
+  return fmt::format("{:08x}", crc);
+}
 
 // The snapshots of a folder, fewest steps first.
 std::vector<Found> snapshots_in(const fs::path& folder) {
@@ -93,6 +125,7 @@ TensorFile file_of(const Snapshot& snapshot, bool weights_only) {
     file.metadata[std::string(kRole) + entry.tensor.name] = graph::role_name(entry.role);
     file.tensors.push_back(entry.tensor);
   }
+  file.metadata[kChecksum] = checksum(file);
   return file;
 }
 
@@ -113,6 +146,8 @@ class SnapshotReader {
     for (const auto& [key, value] : file_.metadata) {
       if (starts_with(key, kConfig)) snapshot.config[key.substr(kConfig.size())] = value;
     }
+    for (const TensorEntry& tensor : file_.tensors) (void)role_of(tensor.name);
+    check_bits();  // last: what is wrong in a nameable way is named
     for (TensorEntry& tensor : file_.tensors) {
       const graph::Role role = role_of(tensor.name);
       snapshot.tensors.push_back({std::move(tensor), role});
@@ -140,6 +175,13 @@ class SnapshotReader {
     if (field("reprise.kind") != "snapshot") {
       fail("holds {}, not a snapshot to resume from", field("reprise.kind"));
     }
+  }
+
+  void check_bits() const {
+    const std::string found = checksum(file_);
+    if (found == field(kChecksum)) return;
+    fail("damaged: its checksum is {}, its contents give {}; resume from an older snapshot",
+         field(kChecksum), found);
   }
 
   graph::Role role_of(const std::string& tensor) const {

@@ -44,6 +44,8 @@ const char* rule_name(Rule rule) {
       return "recompute_differs";
     case Rule::kPeak:
       return "peak";
+    case Rule::kBudget:
+      return "budget";
   }
   return "unknown rule";
 }
@@ -101,6 +103,17 @@ std::vector<Violation> verify(const graph::PreparedGraph& prepared, const Schedu
   verify_tables(report);
   verify_end(report, verify_replay(report));
   return report.take();
+}
+
+std::vector<Violation> verify(const PlannedStep& step, std::size_t limit) {
+  std::vector<Violation> violations = verify(step.prepared, step.schedule, limit);
+  const Bytes arena = step.schedule.arena_bytes;
+  if (arena > step.budget_bytes && violations.size() < limit) {
+    violations.push_back(
+        {Rule::kBudget, -1,
+         fmt::format("the arena has {} bytes; the budget is {}", arena, step.budget_bytes)});
+  }
+  return violations;
 }
 
 }  // namespace reprise::schedule

@@ -34,6 +34,7 @@ enum class Rule : std::uint8_t {
            // of a persistent value does not lie where the first one did
   kRecomputeDiffers,  // a repeated run reads another version of a value than the first run did
   kPeak,              // arena_bytes is not the highest byte used, rounded up to the alignment
+  kBudget,            // arena_bytes is more than the budget of the planned step
 };
 
 [[nodiscard]] const char* rule_name(Rule rule);  // "overlap"
@@ -49,5 +50,7 @@ struct Violation {
 // since a schedule with them cannot be replayed.
 [[nodiscard]] std::vector<Violation> verify(const graph::PreparedGraph& prepared,
                                             const Schedule& schedule, std::size_t limit = 20);
+// The same, and that the schedule keeps to the step's budget.
+[[nodiscard]] std::vector<Violation> verify(const PlannedStep& step, std::size_t limit = 20);
 
 }  // namespace reprise::schedule

@@ -35,6 +35,7 @@ void catch_signals() {
 
 int main(int argc, char** argv) {
   std::ios::sync_with_stdio(false);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of the write that names it
   const std::vector<std::string> args(argv + (argc > 0 ? 1 : 0), argv + argc);
   return reprise::cli::run(args, std::cout, std::cerr,
                            {.err_is_terminal = isatty(STDERR_FILENO) == 1,

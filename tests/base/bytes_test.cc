@@ -11,6 +11,7 @@ TEST(ParseBytes, ReadsUnitsExactly) {
   EXPECT_EQ(parse_bytes("64MiB"), 67'108'864);
   EXPECT_EQ(parse_bytes("2GB"), 2'000'000'000);
   EXPECT_EQ(parse_bytes("1.5GiB"), 1'610'612'736);
+  EXPECT_EQ(parse_bytes("2.9MiB"), 3'040'870);  // 3,040,870.4: a budget is never rounded up
   EXPECT_EQ(parse_bytes("4096"), 4096);
   EXPECT_EQ(parse_bytes("64 kib"), 65'536);
   EXPECT_EQ(parse_bytes("0"), 0);

@@ -1,7 +1,9 @@
 // show, verify and map on plan files: good, cut short, tampered with, foreign.
 
+#include <csignal>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include "schedule/text.h"
 #include "tests/cli/run_cli.h"
@@ -54,6 +56,27 @@ TEST_F(PlanFile, BrokenRulesAreNamedAndFail) {
   EXPECT_EQ(json.code, 1);
   EXPECT_EQ(json.document()["ok"], false);
   EXPECT_FALSE(json.document()["violations"].empty());
+}
+
+TEST_F(PlanFile, OneByteAboveItsBudgetIsFound) {
+  tamper([](schedule::PlannedStep& step) { step.budget_bytes = step.schedule.arena_bytes - 1; });
+  const Ran ran = run_cli({"verify", path});
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_THAT(ran.out, HasSubstr("budget: the arena has"));
+}
+
+TEST_F(PlanFile, WhatCannotBeWrittenLeavesTheOldFile) {
+  const std::string kept = (folder / "kept.plan").string();
+  write_file(kept, "old");
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);  // the write fails instead
+  const rlimit small{.rlim_cur = 4, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  EXPECT_THROW(write_file(kept, "longer than four bytes"), base::Error);
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(read_file(kept), "old");
 }
 
 TEST_F(PlanFile, AMissingInstructionIsFound) {

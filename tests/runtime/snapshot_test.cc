@@ -1,6 +1,7 @@
 #include "runtime/snapshot.h"
 
 #include <fstream>
+#include <iterator>
 #include <span>
 #include <string>
 #include <vector>
@@ -184,6 +185,19 @@ TEST(Snapshot, WhatIsMissingOrForeignIsNamed) {
               HasSubstr("tensor 'conv.weight' has no role"));
   EXPECT_THAT(error_with([](TensorFile& f) { f.metadata["role/conv.weight"] = "gradient"; }),
               HasSubstr("tensor 'conv.weight' has role 'gradient'"));
+}
+
+TEST(Snapshot, OneBitThatChangedAnywhereIsRefused) {
+  const TempFolder folder;
+  const auto path = save_snapshot(folder.path(), snapshot_at(1));
+  std::ifstream file(path, std::ios::binary);
+  const std::string good(std::istreambuf_iterator<char>(file), {});
+  for (std::size_t at = 8; at < good.size(); ++at) {  // the header, then the elements
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ 1);
+    std::ofstream(path, std::ios::binary) << bad;
+    EXPECT_NE(error_of([&] { (void)load_latest_snapshot(path); }), "") << "byte " << at;
+  }
 }
 
 TEST(Snapshot, FindTensorNamesBothShapes) {

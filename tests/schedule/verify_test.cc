@@ -381,12 +381,23 @@ TEST_F(Verify, AcceptsAnEmptyStep) {
   EXPECT_TRUE(verify(graph::PreparedGraph{}, Schedule{}).empty());
 }
 
+TEST_F(Verify, WantsTheArenaWithinTheBudget) {
+  PlannedStep step{step_.prepared, schedule_, "keep_all", schedule_.arena_bytes};
+  EXPECT_TRUE(verify(step).empty());
+  --step.budget_bytes;
+  const auto violations = verify(step);
+  ASSERT_EQ(violations.size(), 1u);
+  EXPECT_EQ(violations[0].rule, Rule::kBudget);
+  EXPECT_EQ(violations[0].message, fmt::format("the arena has {} bytes; the budget is {}",
+                                               schedule_.arena_bytes, step.budget_bytes));
+}
+
 TEST(RuleNames, AreDistinct) {
   std::set<std::string> names;
-  for (int i = 0; i <= static_cast<int>(Rule::kPeak); ++i) {
+  for (int i = 0; i <= static_cast<int>(Rule::kBudget); ++i) {
     names.insert(rule_name(static_cast<Rule>(i)));
   }
-  EXPECT_EQ(names.size(), static_cast<std::size_t>(Rule::kPeak) + 1);
+  EXPECT_EQ(names.size(), static_cast<std::size_t>(Rule::kBudget) + 1);
   EXPECT_EQ(names.count("unknown rule"), 0u);
 }
 
