@@ -66,17 +66,17 @@ TEST_F(PlanFile, OneByteAboveItsBudgetIsFound) {
 }
 
 TEST_F(PlanFile, WhatCannotBeWrittenLeavesTheOldFile) {
-  const std::string kept = (folder / "kept.plan").string();
-  write_file(kept, "old");
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);  // the write fails instead
   const rlimit small{.rlim_cur = 4, .rlim_max = before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
-  EXPECT_THROW(write_file(kept, "longer than four bytes"), base::Error);
+  const Ran ran = run_cli(with(with({"plan"}, kTiny), {"--out", path}));
   setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, handler);
-  EXPECT_EQ(read_file(kept), "old");
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_THAT(ran.err, HasSubstr(path));
+  EXPECT_EQ(read_file(path), text);
 }
 
 TEST_F(PlanFile, AMissingInstructionIsFound) {
