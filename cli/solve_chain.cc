@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "planner/chain/revolve_counts.h"
+#include "planner/chain/simulate.h"
 
 namespace reprise::cli {
 namespace {
@@ -15,33 +16,13 @@ using planner::ChainStep;
 // Longer plans are listed in runs.
 constexpr std::int64_t kMostListed = 100'000;
 
-const char* name_of(ChainStep step) {
-  switch (step) {
-    case ChainStep::kForwardAll:
-      return "Fall";
-    case ChainStep::kForwardKeep:
-      return "Fck";
-    case ChainStep::kForwardDrop:
-      return "Fnone";
-    case ChainStep::kLoss:
-      return "Loss";
-    case ChainStep::kBackward:
-      return "B";
-    case ChainStep::kDropInput:
-      return "DropX";
-    case ChainStep::kDropRecord:
-      return "DropXB";
-  }
-  return "";
-}
-
 Json instructions_document(const planner::ChainProgram& program) {
   Json list = Json::array();
   program.for_each([&](planner::ChainInstruction at) {
     if (at.step == ChainStep::kLoss) {
-      list.push_back(Json::array({name_of(at.step)}));
+      list.push_back(Json::array({planner::chain_step_name(at.step)}));
     } else {
-      list.push_back(Json::array({name_of(at.step), at.stage}));
+      list.push_back(Json::array({planner::chain_step_name(at.step), at.stage}));
     }
   });
   return list;
@@ -50,7 +31,7 @@ Json instructions_document(const planner::ChainProgram& program) {
 Json runs_document(const planner::ChainProgram& program) {
   Json list = Json::array();
   for (const planner::ChainRun& run : program.runs()) {
-    list.push_back(Json::array({name_of(run.step), run.stage, run.count}));
+    list.push_back(Json::array({planner::chain_step_name(run.step), run.stage, run.count}));
   }
   return list;
 }

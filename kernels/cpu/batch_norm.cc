@@ -17,16 +17,6 @@ void require_vectors(Booking& b, std::size_t first, std::size_t last) {
   for (std::size_t i = first; i <= last; ++i) b.require_plain(i);
 }
 
-// A view of input 0, which is made plain where it has none.
-ChannelView view_of_input(Booking& b) {
-  ChannelView view;
-  if (channel_view(b.layout(0), view)) return view;
-  b.require_plain(0);
-  const bool plain_has_a_view = channel_view(b.layout(0), view);
-  REPRISE_CHECK(plain_has_a_view, "node '{}': no channels", b.node().name);
-  return view;
-}
-
 struct Sizes {
   ChannelStrips strips;
   double count;  // values of a channel
@@ -104,7 +94,7 @@ void sum_then_map(const ChannelStrips& strips, StripSums* partial, Sum&& sum, Fi
 
 // x gamma beta => y mean var
 std::unique_ptr<Kernel> plan_batch_norm(Booking& b) {
-  const Sizes sizes(b, view_of_input(b));
+  const Sizes sizes(b, b.require_channels(0));
   require_vectors(b, 1, 2);
   b.produce_like(0, 0);
   b.produce_plain(1);
@@ -151,7 +141,7 @@ std::unique_ptr<Kernel> plan_batch_norm(Booking& b) {
 // x dy mean var gamma => dx dgamma dbeta. With xhat = (x - mean) / deviation:
 //   dbeta = sum dy, dgamma = sum dy xhat, dx = gamma / deviation (dy - dbeta / n - xhat dgamma / n)
 std::unique_ptr<Kernel> plan_batch_norm_grad(Booking& b) {
-  const Sizes sizes(b, view_of_input(b));
+  const Sizes sizes(b, b.require_channels(0));
   b.require_like(1, 0);
   require_vectors(b, 2, 4);
   b.produce_like(0, 0);
@@ -204,7 +194,7 @@ std::unique_ptr<Kernel> plan_batch_norm_grad(Booking& b) {
 
 // x gamma beta running_mean running_var => y
 std::unique_ptr<Kernel> plan_batch_norm_inference(Booking& b) {
-  const Sizes sizes(b, view_of_input(b));
+  const Sizes sizes(b, b.require_channels(0));
   require_vectors(b, 1, 4);
   b.produce_like(0, 0);
   b.flops(4.0 * static_cast<double>(graph::element_count(b.input(0).shape)));

@@ -74,6 +74,15 @@ void Booking::require_common(std::size_t begin, std::size_t end) {
   }
 }
 
+ChannelView Booking::require_channels(std::size_t i) {
+  ChannelView view;
+  if (channel_view(layout(i), view)) return view;
+  require_plain(i);
+  const bool plain_has_a_view = channel_view(layout(i), view);
+  REPRISE_CHECK(plain_has_a_view, "node '{}': no channels", node_.name);
+  return view;
+}
+
 std::size_t Booking::workspace(Bytes bytes) {
   const Bytes offset = base::align_up(booked_.node.workspace_bytes, graph::kArenaAlignment);
   if (bytes > 0) booked_.node.workspace_bytes = offset + bytes;

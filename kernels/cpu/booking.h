@@ -46,6 +46,8 @@ class Booking {
   void require(std::size_t i, const Desc& desc);  // the axes are the value's
   void require_plain(std::size_t i);
   void require_like(std::size_t i, std::size_t other_input);
+  // Input `i` as it lies, channel by channel; made plain where its layout has no such view.
+  [[nodiscard]] ChannelView require_channels(std::size_t i);
   // The kernel writes output `o` in this layout.
   void produce(std::size_t o, const Desc& desc, const Desc& plain_form);
   void produce(std::size_t o, const Desc& desc);

@@ -9,23 +9,10 @@
 #include "kernels/cpu/parallel.h"
 
 namespace reprise::kernels::cpu {
-namespace {
-
-// A view of input 0, which is made plain where it has none.
-ChannelView view_of_input(Booking& b) {
-  ChannelView view;
-  if (channel_view(b.layout(0), view)) return view;
-  b.require_plain(0);
-  const bool plain_has_a_view = channel_view(b.layout(0), view);
-  REPRISE_CHECK(plain_has_a_view, "node '{}': no channels", b.node().name);
-  return view;
-}
-
-}  // namespace
 
 // x[N,C,H,W] => y[N,C]
 std::unique_ptr<Kernel> plan_global_avg_pool(Booking& b) {
-  const ChannelView view = view_of_input(b);
+  const ChannelView view = b.require_channels(0);
   b.produce_plain(0);
   b.flops(static_cast<double>(view.elements()));
   const double factor = 1.0 / static_cast<double>(view.spatial);
@@ -112,7 +99,7 @@ void gather_row(const Upsampling& u, const float* from, float* to) {
 
 // x[N,C,H,W] => y[N,C,fH,fW]
 std::unique_ptr<Kernel> plan_upsample(Booking& b) {
-  const ChannelView view = view_of_input(b);
+  const ChannelView view = b.require_channels(0);
   const std::int64_t factor = b.attributes<graph::UpsampleAttributes>().factor;
   b.produce(0, channel_desc(b.output(0).shape, view.lanes));
   const Upsampling u = upsampling(view, b.input(0).shape, factor);
@@ -131,7 +118,7 @@ std::unique_ptr<Kernel> plan_upsample(Booking& b) {
 
 // dy[N,C,fH,fW] => dx[N,C,H,W]
 std::unique_ptr<Kernel> plan_upsample_grad(Booking& b) {
-  const ChannelView view = view_of_input(b);
+  const ChannelView view = b.require_channels(0);
   const std::int64_t factor = b.attributes<graph::UpsampleAttributes>().factor;
   b.produce(0, channel_desc(b.output(0).shape, view.lanes));
   const Upsampling u = upsampling(view, b.output(0).shape, factor);
