@@ -132,6 +132,7 @@ class Walk {
     const auto drop = [&](TensorId tensor) {
       const Index t = id(tensor);
       if (s_.last_forward_use(t) > i || !s_.droppable(t) || held(t)) return;
+      if (d_.hold[at(t)] == Hold::kSave) return;
       if (segment_of(t) == last_segment() && d_.hold[at(t)] == Hold::kKeep) return;
       present_[at(t)] = false;
     };

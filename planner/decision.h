@@ -27,6 +27,7 @@
 namespace reprise::planner {
 
 enum class Hold : std::uint8_t {
+  kSave,       // stays from its first run on, whichever segment is live
   kKeep,       // stays while its segment is live
   kOnce,       // dropped after the forward part; made again once a backward op needs it, then stays
   kTransient,  // made again for each op that needs it

@@ -26,6 +26,7 @@ class FrontierStrategy : public Strategy {
 [[nodiscard]] const Strategy& revolve_strategy();
 [[nodiscard]] const Strategy& rnn_strategy();
 [[nodiscard]] const Strategy& dag_strategy();
+[[nodiscard]] const Strategy& blocks_strategy();
 [[nodiscard]] const Strategy& exact_strategy();
 [[nodiscard]] const Strategy& auto_strategy();
 

@@ -98,9 +98,9 @@ Bytes FrontierStrategy::floor(const Request& request) const {
 }
 
 std::vector<const Strategy*> all_strategies() {
-  return {&auto_strategy(),     &chain_strategy(),    &revolve_strategy(),
-          &rnn_strategy(),      &dag_strategy(),      &exact_strategy(),
-          &keep_all_strategy(), &segments_strategy(), &sqrt_n_strategy()};
+  return {&auto_strategy(),     &chain_strategy(),  &revolve_strategy(), &rnn_strategy(),
+          &dag_strategy(),      &blocks_strategy(), &exact_strategy(),   &keep_all_strategy(),
+          &segments_strategy(), &sqrt_n_strategy()};
 }
 
 const Strategy& find_strategy(std::string_view name) {
