@@ -22,6 +22,7 @@ constexpr Index kTargets = 20;         // evenly from nothing to what program or
 constexpr Index kSmallProblem = 3000;  // up to so many ops all groups are tried for each target
 constexpr Index kLargestBlock = 3000;  // ops of a group of blocks
 constexpr int kTries = 4;              // orders traced for one target
+constexpr double kHoleStep = 0.0005;   // left free for arenas with somewhat larger holes
 constexpr double kSlack = 0.002;       // of a target that may stay unused
 
 class BlockSearch {
@@ -44,6 +45,18 @@ class BlockSearch {
     for (Index k = kTargets - 1; k > 0; --k) aim_at(all_ / kTargets * k);
     // A caller with a clock has one budget in mind.
     if (request_.stop && request_.budget < all_) aim_at(request_.budget);
+  }
+
+  // As little kept as possible: whatever is expected of it, it may be small.
+  void offer_smallest() {
+    for (const Group& group : groups_) {
+      const Index steps = group.stairs.steps();
+      if (auto order =
+              make_order(s_, group.stairs.decide(steps, group.stairs.blocks()), step_limit())) {
+        const Bytes peak = peak_of(*order);
+        offer(*std::move(order), group, steps, peak);
+      }
+    }
   }
 
   // Ever fewer borders held at a time, all else made again.
@@ -82,19 +95,21 @@ class BlockSearch {
   }
 
   void aim_at(Bytes target) {
+    // Arenas have holes: the last plan taken tells how large they are about.
+    const auto live = static_cast<Bytes>(static_cast<double>(target) / holes_);
     Group* best = nullptr;
     std::int64_t least = 0;
     for (Group& group : groups_) {
-      const Index steps = group.stairs.steps_within(target - others(group));
+      const Index steps = group.stairs.steps_within(live - others(group));
       if (steps > group.stairs.steps()) continue;
       if (s_.ops() <= kSmallProblem) {
-        offer_within(group, target);
+        offer_within(group, live);
       } else if (best == nullptr || group.stairs.extra(steps) < least) {
         best = &group;
         least = group.stairs.extra(steps);
       }
     }
-    if (best != nullptr) offer_within(*best, target);
+    if (best != nullptr) offer_within(*best, live);
   }
 
   // The cheapest order of the group within the target. How much is live besides activations is
@@ -102,6 +117,7 @@ class BlockSearch {
   void offer_within(Group& group, Bytes target) {
     std::optional<Order> found;
     Index found_steps = 0;
+    Bytes found_peak = 0;
     std::map<Index, bool> tried;
     for (int k = 0; k < kTries; ++k) {
       const Index steps = group.stairs.steps_within(target - others(group));
@@ -116,11 +132,24 @@ class BlockSearch {
       if (peak > target) continue;
       found = std::move(order);
       found_steps = steps;
+      found_peak = peak;
       if (static_cast<double>(target - peak) <= kSlack * static_cast<double>(target)) break;
     }
     if (!found) return;
-    frontier_.offer(*std::move(found),
-                    fmt::format("blocks({}), {} steps", group.blocks, found_steps));
+    offer(*std::move(found), group, found_steps, found_peak);
+  }
+
+  void offer(Order order, const Group& group, Index steps, Bytes peak) {
+    std::int64_t cost = 0;
+    for (OpId op : order) cost += s_.problem().ops[op].cost;
+    if (!frontier_.offer(std::move(order),
+                         fmt::format("blocks({}), {} steps", group.blocks, steps))) {
+      return;
+    }
+    const Plan* plan = frontier_.smallest_of_cost(cost);
+    if (plan == nullptr || plan->cost != cost || peak <= 0) return;
+    holes_ = static_cast<double>(plan->arena) / static_cast<double>(peak);
+    if (holes_ > 1) holes_ += kHoleStep;
   }
 
   const Structure& s_;
@@ -128,7 +157,8 @@ class BlockSearch {
   Frontier& frontier_;
   const std::vector<Block> blocks_;
   std::vector<Group> groups_;
-  Bytes all_ = 0;  // peak of program order
+  Bytes all_ = 0;     // peak of program order
+  double holes_ = 1;  // arena of the last plan taken, as a multiple of its peak
 };
 
 class Blocks final : public FrontierStrategy {
@@ -150,6 +180,7 @@ class Blocks final : public FrontierStrategy {
 bool offer_blocks(const Structure& structure, const Request& request, Frontier& frontier) {
   BlockSearch search(structure, request, frontier);
   search.offer_targets();
+  search.offer_smallest();
   search.offer_deep();
   return search.mostly_repeated();
 }
