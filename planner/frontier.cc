@@ -110,7 +110,7 @@ void Frontier::polish() {
   std::vector<Plan> plans = std::move(plans_);
   plans_.clear();
   for (Plan& plan : plans) {
-    if (plan.arena > plan.live_peak) {
+    if (plan.arena > plan.live_peak && !plan.packing.too_large_to_search) {
       Packing packing = pack(trace_valid(*problem_, plan.order).buffers.items(), packing_);
       if (packing.arena < plan.arena) {
         plan.arena = packing.arena;

@@ -86,6 +86,7 @@ Packing pack(const std::vector<schedule::Buffer>& buffers, const PackingOptions&
   const PackItems problem = make_pack_items(times, bytes, options.alignment);
   const Placement placement =
       pack_items(problem, {problem.lower_bound, options.search_nodes * kStepsPerNode, stop});
+  packing.too_large_to_search = placement.too_large_to_search;
   for (std::size_t k = 0; k < others.size(); ++k) {
     const std::size_t i = others[k];
     packing.offsets[i] = bottom + placement.offsets[k];

@@ -20,9 +20,10 @@ struct PackingOptions {
 };
 
 struct Packing {
-  std::vector<Bytes> offsets;  // per buffer
-  Bytes arena = 0;             // largest offset + bytes
-  Bytes lower_bound = 0;       // largest live sum: no packing is smaller
+  std::vector<Bytes> offsets;        // per buffer
+  Bytes arena = 0;                   // largest offset + bytes
+  Bytes lower_bound = 0;             // largest live sum: no packing is smaller
+  bool too_large_to_search = false;  // more effort would change nothing
   // arena / lower_bound - 1; 0 when both are 0
   [[nodiscard]] double fragmentation() const;
 };

@@ -12,6 +12,7 @@ namespace reprise::planner {
 struct Placement {
   std::vector<Bytes> offsets;  // per item
   Bytes arena = 0;
+  bool too_large_to_search = false;  // too many pairs meet for anything but placement by time
 };
 
 // As an allocator would do it, without looking ahead: in order of time, each item takes the

@@ -40,6 +40,7 @@ class Portfolio {
     if (!done()) offer(place_by_time(problem_, true));
     if (done()) return best_;
     const std::optional<Conflicts> conflicts = Conflicts::find(problem_.items, kPairLimit);
+    best_.too_large_to_search = !conflicts;
     if (!conflicts) return best_;
     const auto orders = greedy_orders(problem_);
     for (const auto& order : orders) {
