@@ -1,3 +1,4 @@
+#include "planner/blocks.h"
 #include "planner/candidates.h"
 #include "planner/exact_search.h"
 #include "planner/focus.h"
@@ -19,7 +20,7 @@ class Auto final : public FrontierStrategy {
     frontier.offer(program_order(*request.problem, request.order), "keep_all");
     if (offer_exact(request, kInstantStates, frontier) && frontier.packed_tightly()) return;
     const Structure structure(*request.problem, request.order);
-    offer_all(structure, frontier);
+    if (!offer_blocks(structure, request, frontier)) offer_all(structure, frontier);
     if (request.stop) {
       offer_focused(structure, request, frontier);
     } else if (structure.ops() <= kMostSearchedOps) {

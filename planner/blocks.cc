@@ -18,12 +18,13 @@
 namespace reprise::planner {
 namespace {
 
-constexpr Index kTargets = 20;         // evenly from nothing to what program order takes
-constexpr Index kSmallProblem = 3000;  // up to so many ops all groups are tried for each target
-constexpr Index kLargestBlock = 3000;  // ops of a group of blocks
-constexpr int kTries = 4;              // orders traced for one target
-constexpr double kHoleStep = 0.0005;   // left free for arenas with somewhat larger holes
-constexpr double kSlack = 0.002;       // of a target that may stay unused
+constexpr Index kTargets = 20;          // evenly from nothing to what program order takes
+constexpr Index kSmallProblem = 3000;   // up to so many ops all groups are tried for each target
+constexpr Index kLargeProblem = 30000;  // more ops than this take other decisions too long
+constexpr Index kLargestBlock = 3000;   // ops of a group of blocks
+constexpr int kTries = 4;               // orders traced for one target
+constexpr double kHoleStep = 0.0005;    // left free for arenas with somewhat larger holes
+constexpr double kSlack = 0.002;        // of a target that may stay unused
 
 class BlockSearch {
  public:
@@ -70,7 +71,8 @@ class BlockSearch {
     }
   }
 
-  bool mostly_repeated() const {
+  bool large_and_repeated() const {
+    if (s_.ops() <= kLargeProblem) return false;
     Index ops = 0;
     for (const Block& block : blocks_) ops += block.repeated ? block.last - block.first : 0;
     return ops * 4 >= s_.turn() * 3;
@@ -182,7 +184,7 @@ bool offer_blocks(const Structure& structure, const Request& request, Frontier& 
   search.offer_targets();
   search.offer_smallest();
   search.offer_deep();
-  return search.mostly_repeated();
+  return search.large_and_repeated();
 }
 
 const Strategy& blocks_strategy() {

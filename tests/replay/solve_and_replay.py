@@ -38,7 +38,7 @@ def check_graph(solver, entry):
     cases = entry["cases"]
     middle = cases[len(cases) // 2]
     runs = [("auto", case, order, ()) for case in cases for order in ("free", "fixed")]
-    runs += [(planner, middle, "free", ()) for planner in ("dag", "segments", "sqrt_n", "keep_all")]
+    runs += [(planner, middle, "free", ()) for planner in ("dag", "blocks", "segments", "sqrt_n", "keep_all")]
     runs += [("auto", middle, order, ("--arena",)) for order in ("free", "fixed")]
     for planner, (budget, free, fixed), order, more in runs:
         known = free if order == "free" else fixed
