@@ -33,15 +33,14 @@ class Annealer {
                                                             static_cast<double>(options_.moves));
         if (move % 512 == 0 && options_.stop && options_.stop()) break;
       }
-      if (!moves_->propose()) {
+      // What the move may come to is drawn first, so that too dear ones need not be tried out.
+      const double most = score - temperature * std::log(std::max(random_.unit(), 1e-18));
+      if (!moves_->propose(std::exp(most) * kRounding)) {
         moves_->take_back();
         continue;
       }
       const double next = score_of(sequence_->peak(), sequence_->cost());
-      const bool accepted =
-          sequence_->valid() &&
-          (next <= score || random_.unit() < std::exp((score - next) / temperature));
-      if (!accepted) {
+      if (!sequence_->valid() || next > most) {
         moves_->take_back();
         continue;
       }
@@ -88,6 +87,7 @@ class Annealer {
     if (++accepted_ % kMovesBetweenSpreads == 0) build(sequence_->order());
   }
 
+  static constexpr double kRounding = 1 + 1e-9;
   static constexpr std::int64_t kMovesBetweenSpreads = 20'000;
   const Structure& structure_;
   const AnnealOptions options_;

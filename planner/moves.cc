@@ -1,6 +1,7 @@
 #include "planner/moves.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace reprise::planner {
 namespace {
@@ -8,7 +9,11 @@ namespace {
 // More runs than this are never added by one move.
 constexpr std::size_t kLongestChain = 24;
 // Chains that one exchange puts in.
-constexpr int kMostExchanged = 8;
+constexpr int kMostExchanged = 20;
+
+std::size_t at(Index i) {
+  return static_cast<std::size_t>(i);
+}
 
 }  // namespace
 
@@ -23,7 +28,27 @@ Moves::Moves(const Structure& structure, LiveSequence& sequence, Random& random,
     }
     sum += static_cast<double>(s_.tensor(t).bytes);
     droppable_.push_back(t);
-    summed_bytes_.push_back(sum);
+  }
+  share_out(sum / static_cast<double>(droppable_.size()));
+}
+
+void Moves::share_out(double mean) {
+  std::vector<Index> small, large;
+  const auto size = static_cast<Index>(droppable_.size());
+  for (Index i = 0; i < size; ++i) {
+    const auto bytes = static_cast<double>(s_.tensor(droppable_[at(i)]).bytes);
+    shares_.push_back({bytes / mean, i});
+    (bytes < mean ? small : large).push_back(i);
+  }
+  while (!small.empty() && !large.empty()) {
+    Share& giver = shares_[at(large.back())];
+    Share& taker = shares_[at(small.back())];
+    small.pop_back();
+    taker.other = large.back();
+    giver.own -= 1 - taker.own;
+    if (giver.own >= 1) continue;
+    small.push_back(large.back());
+    large.pop_back();
   }
 }
 
@@ -48,9 +73,10 @@ void Moves::take_back() {
   }
 }
 
-bool Moves::propose() {
+bool Moves::propose(double most_cost) {
+  most_cost_ = most_cost;
   const Index kind = random_.below(100);
-  if (kind < 30) return drop_over_peak();
+  if (kind < 30) return drop_over_peak(1 << random_.below(4));
   if (kind < 40) return make_again();
   if (kind < 58) return take_out();
   if (kind < 78) return exchange();
@@ -58,15 +84,10 @@ bool Moves::propose() {
 }
 
 Index Moves::draw_tensor() {
-  if (random_.below(4) == 0) {
-    return droppable_[static_cast<std::size_t>(
-        random_.below(static_cast<Index>(droppable_.size())))];
-  }
-  const double point = random_.unit() * summed_bytes_.back();
-  const auto found = std::upper_bound(summed_bytes_.begin(), summed_bytes_.end(), point);
-  const auto i =
-      std::min(static_cast<std::size_t>(found - summed_bytes_.begin()), droppable_.size() - 1);
-  return droppable_[i];
+  const Index slot = random_.below(static_cast<Index>(droppable_.size()));
+  if (random_.below(4) == 0) return droppable_[at(slot)];
+  const Share& share = shares_[at(slot)];
+  return droppable_[at(random_.unit() < share.own ? slot : share.other)];
 }
 
 Index Moves::draw_run() {
@@ -75,7 +96,7 @@ Index Moves::draw_run() {
   return runs[static_cast<std::size_t>(random_.below(static_cast<Index>(runs.size())))];
 }
 
-bool Moves::run_again(Index tensor, Index position, Index lost_before) {
+bool Moves::find_chain(Index tensor, Index position, Index lost_before) {
   ops_.clear();
   wanted_.assign(1, s_.producer(tensor));
   const bool deep = random_.below(8) != 0;
@@ -98,6 +119,16 @@ bool Moves::run_again(Index tensor, Index position, Index lost_before) {
     }
   }
   std::sort(ops_.begin(), ops_.end());
+  return true;
+}
+
+double Moves::cost_of_chain() const {
+  double cost = 0;
+  for (Index op : ops_) cost += static_cast<double>(s_.op(op).cost);
+  return cost;
+}
+
+bool Moves::run_chain(Index position) {
   for (Index op : ops_) {
     const Index place = sequence_.free_before(position);
     if (place < 0) return false;
@@ -106,19 +137,36 @@ bool Moves::run_again(Index tensor, Index position, Index lost_before) {
   return true;
 }
 
-bool Moves::drop_over_peak() {
+bool Moves::drop_over_peak(Index contestants) {
   if (droppable_.empty()) return false;
   const Index peak = sequence_.peak_position();
-  for (int attempt = 0; attempt < 12; ++attempt) {
+  const double excess = static_cast<double>(std::max<Bytes>(sequence_.peak() - target_, 1));
+  const double left = most_cost_ - static_cast<double>(sequence_.cost());
+  double best = std::numeric_limits<double>::infinity();
+  Index place = -1;
+  for (int attempt = 0; attempt < 12 + 2 * contestants && contestants > 0; ++attempt) {
     const Index tensor = draw_tensor();
     const LiveSequence::CopyView copy = sequence_.copy_seen_at(tensor, peak);
     if (!copy.exists || copy.used_here || copy.next_use < 0 || copy.made == peak) continue;
     if (sequence_.op_at(peak) == s_.producer(tensor)) continue;
     // Before its next use, or now and then before a later one: the ones in between then still see
     // the old copy, which is no gain at this peak but may be at others.
-    return run_again(tensor, copy.next_use, random_.below(2) == 0 ? peak + 1 : copy.next_use);
+    if (!find_chain(tensor, copy.next_use, random_.below(2) == 0 ? peak + 1 : copy.next_use)) {
+      continue;
+    }
+    --contestants;
+    const double cost = cost_of_chain();
+    if (cost > left) continue;
+    const double price =
+        (cost + 1) / std::min(static_cast<double>(s_.tensor(tensor).bytes), excess);
+    if (price >= best) continue;
+    best = price;
+    place = copy.next_use;
+    std::swap(best_ops_, ops_);
   }
-  return false;
+  if (place < 0) return false;
+  std::swap(best_ops_, ops_);
+  return run_chain(place);
 }
 
 bool Moves::make_again() {
@@ -132,7 +180,8 @@ bool Moves::make_again() {
   const Index use = runs[static_cast<std::size_t>(random_.below(static_cast<Index>(runs.size())))];
   const LiveSequence::CopyView copy = sequence_.copy_seen_at(tensor, use);
   // Not where it has just been made.
-  return run_again(tensor, use, std::max(copy.made + 1, use - random_.below(use + 1)));
+  return find_chain(tensor, use, std::max(copy.made + 1, use - random_.below(use + 1))) &&
+         static_cast<double>(sequence_.cost()) + cost_of_chain() <= most_cost_ && run_chain(use);
 }
 
 bool Moves::take_out_at(Index position) {
@@ -180,10 +229,11 @@ bool Moves::exchange() {
     if (!take_out()) break;
   }
   if (changes_.empty()) return false;
+  const Index contestants = 1 << random_.below(6);
   for (int added = 0; added < kMostExchanged; ++added) {
     if (!sequence_.valid()) return false;
     if (sequence_.peak() <= target_) break;
-    if (!drop_over_peak()) break;
+    if (!drop_over_peak(contestants)) break;
   }
   return true;
 }

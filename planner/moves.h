@@ -14,29 +14,40 @@ class Moves {
   // `target`: the wanted peak.
   Moves(const Structure& structure, LiveSequence& sequence, Random& random, Bytes target);
 
-  // Tries one move of a random kind; false when it found nothing to change. The sequence may be no
-  // execution afterwards: then it has to be taken back.
-  bool propose();
+  // Tries one move of a random kind; false when it found nothing to change, or only what costs more
+  // than `most_cost` in all. The sequence may be no execution afterwards: then it has to be taken
+  // back.
+  bool propose(double most_cost);
   void accept() { changes_.clear(); }
   void take_back();
 
  private:
+  // Walker's alias method: a draw falls on one of the two tensors that share a slot.
+  struct Share {
+    double own = 1;   // probability of the slot's own tensor
+    Index other = 0;  // in droppable_
+  };
   struct Change {
     Index op, position;
     bool added;
   };
 
-  bool drop_over_peak();  // a tensor live over the peak, not used there: made again afterwards
-  bool make_again();      // a random tensor made again right before a random use
-  bool take_out();        // one run of an op that runs more than once, and what only served it
-  bool exchange();        // one run out, and others in until the peak is within the target again
-  bool relocate();        // one run to another place between what it reads and who reads it
+  // A tensor live over the peak, not used there, made again afterwards: of `contestants` drawn the
+  // one that costs least for its bytes.
+  bool drop_over_peak(Index contestants);
+  bool make_again();  // a random tensor made again right before a random use
+  bool take_out();    // one run of an op that runs more than once, and what only served it
+  bool exchange();    // one run out, and others in until the peak is within the target again
+  bool relocate();    // one run to another place between what it reads and who reads it
   bool take_out_at(Index position);
-  // Runs the producer of `tensor` again before `position`, and what that needs and is not at hand.
-  // `lost_before`: what was last used before it is not at hand.
-  bool run_again(Index tensor, Index position, Index lost_before);
+  // Sets ops_ to the producer of `tensor` and what that needs and is not at hand before `position`.
+  // `lost_before`: what was last used before it is not at hand. False: that cannot be.
+  bool find_chain(Index tensor, Index position, Index lost_before);
+  [[nodiscard]] double cost_of_chain() const;
+  bool run_chain(Index position);  // runs ops_ before `position`
   void add(Index op, Index position);
   void remove(Index position);
+  void share_out(double mean);
   [[nodiscard]] Index draw_tensor();
   [[nodiscard]] Index draw_run();
 
@@ -44,10 +55,11 @@ class Moves {
   LiveSequence& sequence_;
   Random& random_;
   const Bytes target_;
-  std::vector<Index> droppable_;      // tensors worth dropping
-  std::vector<double> summed_bytes_;  // over droppable_
+  double most_cost_ = 0;
+  std::vector<Index> droppable_;  // tensors worth dropping
+  std::vector<Share> shares_;     // of droppable_, to draw by bytes
   std::vector<Change> changes_;
-  std::vector<Index> wanted_, ops_;
+  std::vector<Index> wanted_, ops_, best_ops_;
 };
 
 }  // namespace reprise::planner
