@@ -10,7 +10,8 @@
 namespace reprise::planner {
 namespace {
 
-constexpr int kLevels = 20;
+// Levels of memory, between these by the number of ops: small graphs have few plans to tell apart.
+constexpr Index kFewestLevels = 20, kMostLevels = 60, kOpsPerLevel = 4;
 constexpr double kStartTemperature = 1e-2, kEndTemperature = 1e-5;
 // Weight of memory where the target is met in the end, and where the smallest peak is the goal.
 constexpr double kMemoryWeight = 2, kFloorWeight = 30;
@@ -21,16 +22,17 @@ class Ladder {
       : structure_(structure),
         request_(request),
         frontier_(frontier),
-        // Orders grow towards the floor; large problems get fewer moves per op.
-        moves_(std::min<std::int64_t>(request.search_moves * structure.ops(),
-                                      request.search_moves * 400)) {}
+        levels_(std::clamp(structure.ops() / kOpsPerLevel, kFewestLevels, kMostLevels)),
+        // Large problems get fewer moves per op.
+        moves_(request.search_moves *
+               std::min(std::max(structure.ops(), std::min(2 * structure.ops(), 200)), 400)) {}
 
   void run() {
     const Plan top = frontier_.plans().back();
     const Bytes lowest = search_floor();
     schedule::Order start = top.order;
-    for (int level = 1; level < kLevels; ++level) {
-      const Bytes target = lowest + (top.live_peak - lowest) / kLevels * (kLevels - level);
+    for (Index level = 1; level < levels_; ++level) {
+      const Bytes target = lowest + (top.live_peak - lowest) / levels_ * (levels_ - level);
       start = search(start, target);
     }
     search(start, lowest);
@@ -85,6 +87,7 @@ class Ladder {
   const Structure& structure_;
   const Request& request_;
   Frontier& frontier_;
+  const Index levels_;
   const std::int64_t moves_;
   int runs_ = 0;
 };
