@@ -91,7 +91,7 @@ bool Skyline::put(std::int32_t item, Bytes offset) {
   }
   const auto others = conflicts_.of(index(item));
   for (const std::int32_t other : others) lift(other, top);
-  steps_ += 2 * (it.end - it.begin) + static_cast<std::int64_t>(others.size());
+  steps_ += 2 * std::int64_t{it.end - it.begin} + static_cast<std::int64_t>(others.size());
   return true;
 }
 
