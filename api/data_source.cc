@@ -4,14 +4,45 @@
 #include <utility>
 
 #include "api/sources.h"
+#include "base/bytes.h"
 #include "base/error.h"
 #include "runtime/dataset.h"
+#include "runtime/memory_info.h"
 
 namespace reprise::api {
 namespace {
 
 constexpr std::int64_t kSyntheticBatches = 4;  // enough to see a loss fall, few enough to hold
 constexpr std::int64_t kSyntheticVocabulary = 96;
+
+// Synthetic data grows with the batch, so a slip in --batch shows here first.
+void require_memory(base::Bytes needed, std::string_view what, std::string_view flags) {
+  const base::Bytes available = runtime::available_memory_bytes();
+  if (needed <= available) return;
+  throw base::device_error(
+      "{} need {} bytes ({}) of the host, but {} bytes ({}) are available; use a smaller {}", what,
+      needed, base::format_bytes(needed), available, base::format_bytes(available), flags);
+}
+
+// Pixels as bytes and labels of the whole set, and one batch of both as it goes into a step.
+void require_memory_for_images(const models::ModelOptions& o) {
+  using base::checked_add;
+  using base::checked_mul;
+  constexpr std::string_view kWhat = "synthetic images";
+  const std::int64_t pixels = checked_mul(checked_mul(o.channels, o.height, kWhat), o.width, kWhat);
+  const std::int64_t of_set = checked_mul(kSyntheticBatches, checked_add(pixels, 4, kWhat), kWhat);
+  const std::int64_t of_batch = checked_mul(4, checked_add(pixels, 1, kWhat), kWhat);
+  const std::int64_t per_item = checked_add(of_set, of_batch, kWhat);
+  require_memory(checked_mul(o.batch, per_item, kWhat),
+                 fmt::format("synthetic images for --batch {}", o.batch), "--batch or --image");
+}
+
+void require_memory_for_text(const models::ModelOptions& o, std::int64_t tokens) {
+  require_memory(base::checked_mul(4, tokens, "synthetic text"),
+                 fmt::format("{} tokens of synthetic text for --batch {} and --seq-len {}", tokens,
+                             o.batch, o.seq_len),
+                 "--batch or --seq-len");
+}
 
 bool is_sequence(std::string_view model) {
   const auto& models = models::all_models();
@@ -52,15 +83,17 @@ void take_image_shape(const runtime::ImageDataset& data, models::ModelOptions& o
 }
 
 runtime::ImageSplits load_images(const TrainOptions& train, const models::ModelOptions& complete) {
+  const auto test = train.evaluate ? runtime::TestPart::kLoad : runtime::TestPart::kLeaveOut;
   switch (train.data.kind) {
     case DataSpec::Kind::kFashionMnist:
-      return runtime::load_idx(train.data.path.empty() ? runtime::find_fashion_mnist()
-                                                       : train.data.path);
+      return runtime::load_idx(
+          train.data.path.empty() ? runtime::find_fashion_mnist() : train.data.path, test);
     case DataSpec::Kind::kIdx:
-      return runtime::load_idx(train.data.path);
+      return runtime::load_idx(train.data.path, test);
     case DataSpec::Kind::kCifar10:
-      return runtime::load_cifar10(train.data.path);
+      return runtime::load_cifar10(train.data.path, test);
     default:
+      require_memory_for_images(complete);
       return runtime::make_synthetic_images(complete.channels, complete.height, complete.width,
                                             complete.classes, kSyntheticBatches * complete.batch,
                                             train.session.seed);
@@ -84,11 +117,14 @@ std::unique_ptr<DataSource> open_text(const TrainOptions& train, models::ModelOp
     if (options.vocabulary == 0) options.vocabulary = kSyntheticVocabulary;
     options = models::complete_options(train.model, options);
     // A tenth is the test part, and both parts need whole windows.
-    const std::int64_t window = options.batch * (options.seq_len + 1);
-    text = runtime::make_synthetic_text(options.vocabulary, 10 * kSyntheticBatches * window,
-                                        train.session.seed);
+    constexpr std::string_view kWhat = "synthetic text";
+    const std::int64_t window =
+        base::checked_mul(options.batch, base::checked_add(options.seq_len, 1, kWhat), kWhat);
+    const std::int64_t tokens = base::checked_mul(10 * kSyntheticBatches, window, kWhat);
+    require_memory_for_text(options, tokens);
+    text = runtime::make_synthetic_text(options.vocabulary, tokens, train.session.seed);
   }
-  return make_text_source(std::move(text), options.batch, options.seq_len);
+  return make_text_source(std::move(text), options.batch, options.seq_len, train.evaluate);
 }
 
 }  // namespace
@@ -123,7 +159,9 @@ void complete_from_data(const TrainOptions& train, models::ModelOptions& options
   if (train.data.kind == DataSpec::Kind::kSynthetic) {
     options = models::complete_options(train.model, options);
   } else {
-    (void)open_data(train, options);
+    TrainOptions sizes = train;
+    sizes.evaluate = false;  // the test part says nothing about a step
+    (void)open_data(sizes, options);
   }
 }
 

@@ -17,15 +17,16 @@ namespace {
 // Effort of the certificate: some tenths of a second.
 constexpr std::int64_t kBoundIterations = 5'000;
 
-// The bytes a budget stands for, given what keep_all and the floor take.
-Bytes resolve(const Budget& budget, Bytes keep_all, Bytes floor) {
+// The bytes a budget stands for, given what keep_all takes and the strategy that plans.
+Bytes resolve(const Budget& budget, Bytes keep_all, const planner::Strategy& strategy,
+              const planner::Request& request) {
   switch (budget.kind) {
     case Budget::Kind::kBytes:
       return budget.bytes;
     case Budget::Kind::kPercent:
       return static_cast<Bytes>(std::floor(static_cast<double>(keep_all) * budget.percent / 100.0));
     case Budget::Kind::kFloor:
-      return floor;
+      return strategy.floor(request);
     case Budget::Kind::kUnlimited:
       return keep_all;
   }
@@ -74,14 +75,14 @@ std::variant<PlannedTraining, planner::Infeasible> plan_step(const graph::Prepar
                            .cache = planner::make_plan_cache()};
   if (options.search_moves > 0) request.search_moves = options.search_moves;
   const planner::Plan keep_all = plan_keep_all(request);
-  const bool need_floor = options.find_floor || options.budget.kind == Budget::Kind::kFloor;
-  const Bytes floor = need_floor ? planner::find_strategy("auto").floor(request) : 0;
-  request.budget = resolve(options.budget, keep_all.arena, floor);
+  const Bytes floor = options.find_floor ? planner::find_strategy("auto").floor(request) : 0;
+  const planner::Strategy& strategy = planner::find_strategy(options.planner);
+  request.budget = resolve(options.budget, keep_all.arena, strategy, request);
 
   PlannedTraining result;
   PlanReport& report = result.report;
   report.budget_bytes = request.budget;
-  auto outcome = planner::find_strategy(options.planner).plan(request);
+  auto outcome = strategy.plan(request);
   if (auto* infeasible = std::get_if<planner::Infeasible>(&outcome)) return std::move(*infeasible);
   const auto& plan = std::get<planner::Plan>(outcome);
 

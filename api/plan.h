@@ -24,7 +24,8 @@ struct Budget {
   Bytes bytes = 0;
   double percent = 0;  // of keep_all_bytes
 };
-// "300MiB", "40%", "floor", "unlimited". Throws Error(kInput) for 0, negative and nonsense.
+// "300MiB", "40%", "floor" (the least that the chosen planner can plan for), "unlimited". Throws
+// Error(kInput) for 0, negative and nonsense.
 [[nodiscard]] Budget parse_budget(std::string_view text);
 
 struct PlanOptions {
@@ -42,7 +43,8 @@ struct PlanOptions {
 struct PlanReport {
   std::string model, planner;
   std::int64_t nodes = 0;
-  Bytes budget_bytes = 0, peak_bytes = 0, floor_bytes = 0, keep_all_bytes = 0;
+  Bytes budget_bytes = 0, peak_bytes = 0, keep_all_bytes = 0;
+  Bytes floor_bytes = 0;  // of auto, whatever planner is asked for
   Bytes persistent_bytes =
       0;  // parameters, optimizer state and states: there whatever is recomputed
   std::int64_t cost_ns = 0, keep_all_cost_ns = 0, lower_bound_ns = 0;

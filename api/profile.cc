@@ -100,7 +100,9 @@ ProfileReport profile(const TrainOptions& options, const ProfileOptions& profile
                       const std::atomic<bool>* stop) {
   const auto begin = Clock::now();
   models::ModelOptions model_options = options.model_options;
-  const std::unique_ptr<DataSource> source = open_data(options, model_options);
+  TrainOptions training_only = options;
+  training_only.evaluate = false;
+  const std::unique_ptr<DataSource> source = open_data(training_only, model_options);
   const auto backend = std::make_shared<const TimedBackend>(
       kernels::make_backend(options.session.device, {.threads = options.session.threads}));
   const auto session =

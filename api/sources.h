@@ -13,8 +13,9 @@ namespace reprise::api {
 [[nodiscard]] std::unique_ptr<DataSource> make_image_source(runtime::ImageSplits splits,
                                                             std::int64_t batch, std::uint64_t seed,
                                                             bool augment);
+// With `evaluate`, Error(kInput) when the test part is too short for one window.
 [[nodiscard]] std::unique_ptr<DataSource> make_text_source(runtime::TextDataset text,
-                                                           std::int64_t batch,
-                                                           std::int64_t seq_len);
+                                                           std::int64_t batch, std::int64_t seq_len,
+                                                           bool evaluate);
 
 }  // namespace reprise::api

@@ -6,6 +6,8 @@
 
 #include "api/data_source.h"
 #include "api/sources.h"
+#include "base/bytes.h"
+#include "base/error.h"
 #include "runtime/dataset.h"
 
 namespace reprise::api {
@@ -57,10 +59,27 @@ class TextSource final : public DataSource {
   std::vector<std::int32_t> tokens_, targets_;
 };
 
+// The whole window of training, although a tight budget may evaluate with shorter ones: whether a
+// text will do is no matter of the budget.
+void require_test_window(const runtime::TextDataset& text, std::int64_t batch,
+                         std::int64_t seq_len) {
+  const std::int64_t needed =
+      base::checked_mul(batch, base::checked_add(seq_len, 1, "window"), "window tokens");
+  const auto found = static_cast<std::int64_t>(text.test.size());
+  const auto all = found + static_cast<std::int64_t>(text.train.size());
+  if (found >= needed) return;
+  throw base::input_error(
+      "text '{}': the test part, its last {} of {} tokens, is too short: {} streams with one "
+      "window of {} tokens and its targets need {}; use --no-eval to train without a test, a "
+      "longer text, or a smaller --batch or --seq-len",
+      text.name, found, all, batch, seq_len, needed);
+}
+
 }  // namespace
 
 std::unique_ptr<DataSource> make_text_source(runtime::TextDataset text, std::int64_t batch,
-                                             std::int64_t seq_len) {
+                                             std::int64_t seq_len, bool evaluate) {
+  if (evaluate) require_test_window(text, batch, seq_len);
   return std::make_unique<TextSource>(std::move(text), batch, seq_len);
 }
 

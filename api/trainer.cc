@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <cstring>
 #include <utility>
 
-#include "api/checkpoint.h"
 #include "api/data_source.h"
+#include "api/resume.h"
+#include "api/save_folder.h"
 #include "base/error.h"
 #include "runtime/memory_info.h"
 
@@ -41,6 +44,21 @@ void complete_rate(graph::Optimizer& optimizer, std::int64_t total_steps) {
       optimizer);
 }
 
+double rate_at(const graph::Optimizer& optimizer, std::int64_t step) {
+  return std::visit(
+      [&](const auto& attributes) { return attributes.rate.at(static_cast<std::uint64_t>(step)); },
+      optimizer);
+}
+
+bool all_finite(const std::vector<std::byte>& plain) {
+  for (std::size_t at = 0; at + sizeof(float) <= plain.size(); at += sizeof(float)) {
+    float value = 0;
+    std::memcpy(&value, plain.data() + at, sizeof(value));
+    if (!std::isfinite(value)) return false;
+  }
+  return true;
+}
+
 // Inference forms of the model, largest first: Session takes the first that fits the arena of
 // training.
 std::vector<models::Model> evaluation_candidates(std::string_view name,
@@ -65,16 +83,21 @@ class Run {
 
   std::variant<TrainReport, planner::Infeasible> go() {
     std::optional<Checkpoint> checkpoint;
-    if (options_.resume) checkpoint = load_checkpoint(*options_.resume);
+    if (options_.resume) checkpoint = load_or_advise(*options_.resume);
     model_options_ = options_.model_options;
     source_ = open_data(options_, model_options_);
     total_steps_ =
         options_.steps > 0 ? options_.steps : options_.epochs * source_->steps_per_epoch();
     complete_rate(options_.optimizer, total_steps_);
+    // Planning may take long, so what can be refused is refused before it.
+    if (checkpoint) require_resumable(*checkpoint, options_, model_options_, total_steps_);
+    if (!options_.save_folder.empty()) folder_.emplace(options_.save_folder);
     if (auto infeasible = make_session()) return std::move(*infeasible);
     report_.plan = session_->report();
-    report_.warnings = session_->warnings();
-    for (const std::string& warning : report_.warnings) note("warning: " + warning);
+    for (const std::string& warning : session_->warnings()) warn(warning);
+    if (folder_) {
+      if (const auto warning = folder_->warning(options_.resume)) warn(*warning);
+    }
     if (hooks_.planned) hooks_.planned(report_.plan);
     if (checkpoint) resume(*checkpoint);
     loop();
@@ -92,11 +115,19 @@ class Run {
     if (hooks_.note) hooks_.note(text);
   }
 
+  void warn(const std::string& text) {
+    report_.warnings.push_back(text);
+    note("warning: " + text);
+  }
+
   std::optional<planner::Infeasible> make_session();
   void resume(const Checkpoint& checkpoint);
   void loop();
   void step();
   void evaluate();
+  void require_finite_loss(float loss) const;
+  void require_finite_state() const;
+  [[nodiscard]] Diverged diverged(const std::string& what, std::int64_t step) const;
   void save();
   void finish();
 
@@ -106,6 +137,7 @@ class Run {
   std::unique_ptr<DataSource> source_;
   std::unique_ptr<Session> session_;
   std::int64_t total_steps_ = 0;
+  std::optional<SaveFolder> folder_;
   std::int64_t saved_at_ = -1;
   std::int64_t evaluated_at_ = -1;
   std::vector<double> step_ms_, data_ms_;
@@ -132,11 +164,6 @@ void Run::resume(const Checkpoint& checkpoint) {
   report_.resumed_from = done();
   saved_at_ = done();
   note(fmt::format("resumed from step {}", done()));
-  if (done() >= total_steps_) {
-    throw base::input_error(
-        "the snapshot is at step {}, but the run ends at step {}; raise --steps or --epochs",
-        done(), total_steps_);
-  }
 }
 
 void Run::loop() {
@@ -158,6 +185,7 @@ void Run::step() {
   const double data_ms = milliseconds_since(begin);
   const float loss = session_->step();
   const double all_ms = milliseconds_since(begin);
+  require_finite_loss(loss);
   report_.losses.push_back(loss);
   data_ms_.push_back(data_ms);
   step_ms_.push_back(all_ms - data_ms);
@@ -187,6 +215,9 @@ void Run::evaluate() {
   evaluated_at_ = done();
   report_.test_loss = loss / static_cast<double>(items);
   report_.test_accuracy = static_cast<double>(correct) / static_cast<double>(items);
+  if (!std::isfinite(*report_.test_loss)) {
+    warn(fmt::format("the evaluation after step {} has a loss of {}", done(), *report_.test_loss));
+  }
   if (hooks_.evaluated) {
     hooks_.evaluated({.step = done(),
                       .epoch = epoch(),
@@ -195,8 +226,41 @@ void Run::evaluate() {
   }
 }
 
+Diverged Run::diverged(const std::string& what, std::int64_t step) const {
+  std::string text = fmt::format(
+      "training diverged: {} (learning rate {}); use a smaller --lr, or --warmup, and look for "
+      "odd values in the data",
+      what, rate_at(options_.optimizer, step - 1));
+  if (!options_.save_folder.empty()) {
+    const auto kept = snapshots_newest_first(options_.save_folder);
+    text += "; nothing of this state was saved";
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      text +=
+          fmt::format("{}{}", i == 0 ? "; earlier snapshots are kept: " : ", ", kept[i].string());
+    }
+  }
+  return Diverged(text);
+}
+
+void Run::require_finite_loss(float loss) const {
+  if (std::isfinite(loss)) return;
+  throw diverged(fmt::format("the loss of step {} of {} is {}", done(), total_steps_, loss),
+                 done());
+}
+
+// A step whose loss was fine may have made the values that the next one fails on.
+void Run::require_finite_state() const {
+  for (const Session::Variable& variable : session_->variables()) {
+    if (variable.dtype != graph::DType::kF32 || all_finite(session_->read(variable.name))) continue;
+    throw diverged(fmt::format("after step {} of {} '{}' holds values that are not finite", done(),
+                               total_steps_, variable.name),
+                   done());
+  }
+}
+
 void Run::save() {
   if (options_.save_folder.empty() || saved_at_ == done()) return;
+  require_finite_state();
   const auto file =
       save_checkpoint(options_, model_options_, source_->steps_per_epoch(), *session_);
   note(fmt::format("saved {}", file.string()));
@@ -204,8 +268,16 @@ void Run::save() {
 }
 
 void Run::finish() {
+  report_.stopped_early = done() < total_steps_;
   if (!stopped()) evaluate();
+  require_finite_state();
   save();
+  if (report_.stopped_early) {
+    warn(fmt::format("stopped early, after step {} of {}{}", done(), total_steps_,
+                     options_.save_folder.empty()
+                         ? std::string("; nothing was saved, for want of --save")
+                         : fmt::format("; --resume {} goes on", options_.save_folder.string())));
+  }
   report_.steps = static_cast<std::int64_t>(report_.losses.size());
   report_.ms_per_step = median_step(step_ms_);
   report_.data_ms_per_step = median_step(data_ms_);

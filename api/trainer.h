@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "api/session.h"
+#include "base/error.h"
 #include "graph/autodiff.h"
 #include "models/model.h"
 
@@ -51,6 +52,7 @@ struct TrainOptions {
 struct TrainReport {
   PlanReport plan;
   std::int64_t steps = 0;            // taken in this run
+  bool stopped_early = false;        // TrainHooks::stop ended it before its last step
   std::vector<float> losses;         // one per step of this run
   double ms_per_step = 0;            // running the schedule: median, without the first step
   double data_ms_per_step = 0;       // filling the batch before it, likewise
@@ -83,7 +85,15 @@ struct TrainHooks {
       nullptr;  // set by a signal: save at the next step boundary and end
 };
 
-// Trains. The infeasible answer is a value; everything else that goes wrong is an Error.
+// A loss or a state is not finite any more: a fault of the run, not of a device.
+class Diverged : public base::Error {
+ public:
+  explicit Diverged(const std::string& message) : base::Error(base::ErrorKind::kDevice, message) {}
+};
+
+// Trains. The infeasible answer is a value; everything else that goes wrong is an Error. A loss or
+// a state that is not finite is Diverged: nothing of that state is saved, snapshots written
+// before stay.
 [[nodiscard]] std::variant<TrainReport, planner::Infeasible> train(const TrainOptions& options,
                                                                    const TrainHooks& hooks = {});
 

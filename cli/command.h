@@ -27,9 +27,12 @@ struct Context {
   bool json = false;                        // one document on `out` and nothing else
   bool err_is_terminal = false;             // progress bars are drawn only there
   const std::atomic<bool>* stop = nullptr;  // set when the user asks to end
+  void (*catch_signals)() = nullptr;        // may be empty; see begin_stoppable()
 
   // Prints the one document of --json.
   void print(const nlohmann::ordered_json& document) const;
+  // From here on a signal sets `stop`, which the command heeds; until then it ends the process.
+  void begin_stoppable() const;
 };
 
 // Runs after its flags are parsed and checked; returns an ExitCode. Faults are thrown as
@@ -40,7 +43,6 @@ struct Command {
   std::string_view name;
   std::string_view summary;      // one line of `reprise --help`
   Action (*add)(CLI::App& app);  // adds flags, description and examples to `app`
-  bool stoppable = false;        // heeds Context::stop; others end at once on a signal
 };
 
 // One a file: train.cc, plan.cc, ...

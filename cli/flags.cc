@@ -189,7 +189,8 @@ void add_planner_flags(CLI::App& app, Flags& flags) {
   api::PlanOptions& plan = flags.train.session.plan;
   app.option_defaults()->group("Memory");
   add_value(app, "--budget", "BYTES",
-            "300MiB, 2GB, 40% (of keeping everything), floor (the least possible) or "
+            "300MiB, 2GB, 40% (of keeping everything), floor (the least that the --planner can "
+            "plan for) or "
             "unlimited (the default); everything counts: weights, optimizer state, activations, "
             "workspaces",
             [&flags, &plan](const std::string& text) {
@@ -256,7 +257,8 @@ void add_run_flags(CLI::App& app, Flags& flags) {
             [&train](const std::string& text) { train.resume = text; });
   app.add_flag("--augment", train.augment, "images: pad, crop and mirror at random");
   app.add_flag_callback(
-      "--no-eval", [&train] { train.evaluate = false; }, "do not evaluate on the test part");
+      "--no-eval", [&train] { train.evaluate = false; },
+      "do not evaluate on the test part, nor read it");
   app.add_flag("--debug", train.session.debug,
                "check every instruction: sentinels around what it writes, NaN in freed bytes");
 }

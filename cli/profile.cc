@@ -137,6 +137,7 @@ int run_profile(const ProfileFlags& flags, Context& context) {
     if (!context.err_is_terminal) return;
     context.err << fmt::format("\rprofiling: step {} of at most {} ", done, total) << std::flush;
   };
+  context.begin_stoppable();
   const api::ProfileReport report = api::profile(options, flags.profile, progress, context.stop);
   if (context.err_is_terminal) context.err << "\r\x1b[K" << std::flush;
   const std::string cache = keep(report, flags, context);

@@ -26,6 +26,10 @@ void Context::print(const nlohmann::ordered_json& document) const {
   out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
 }
 
+void Context::begin_stoppable() const {
+  if (catch_signals != nullptr) catch_signals();
+}
+
 void add_costs(Json& document, const api::CostOrigin& costs) {
   document["costs"] = costs.measured ? "measured" : "analytic";
   document["costs_file"] = costs.measured ? Json(costs.file) : Json(nullptr);
@@ -63,6 +67,7 @@ Json train_document(const api::TrainReport& report) {
   Json document;
   document["plan"] = plan_document(report.plan);
   document["steps"] = report.steps;
+  document["stopped_early"] = report.stopped_early;
   document["losses"] = report.losses;
   document["ms_per_step"] = report.ms_per_step;
   document["data_ms_per_step"] = report.data_ms_per_step;
@@ -136,7 +141,8 @@ std::string plan_lines(const api::PlanReport& report) {
   facts.add("budget", exact_bytes(report.budget_bytes));
   facts.add("peak", exact_bytes(report.peak_bytes));
   facts.add("keep all", exact_bytes(report.keep_all_bytes));
-  if (report.floor_bytes > 0) facts.add("floor", exact_bytes(report.floor_bytes));
+  if (report.floor_bytes > 0)
+    facts.add("floor", exact_bytes(report.floor_bytes) + ", of planner auto");
   facts.add("step", fmt::format("{} planned, {} over {} of keeping everything",
                                 milliseconds(report.cost_ns), percent(report.overhead),
                                 milliseconds(report.keep_all_cost_ns)));

@@ -11,7 +11,10 @@
 #include "cli/values.h"
 #include "cli/version.h"
 
+#include "api/trainer.h"
+#include "base/bytes.h"
 #include "base/error.h"
+#include "runtime/memory_info.h"
 
 namespace reprise::cli {
 namespace {
@@ -77,8 +80,7 @@ base::Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
                            app.get_name());
 }
 
-int run_command(const Command& command, std::vector<std::string> args, Context& context,
-                const RunOptions& options) {
+int run_command(const Command& command, std::vector<std::string> args, Context& context) {
   CLI::App app(std::string(command.summary), std::string(command.name));
   app.formatter(std::make_shared<HelpFormatter>());
   const Action action = command.add(app);
@@ -95,11 +97,10 @@ int run_command(const Command& command, std::vector<std::string> args, Context& 
   } catch (const CLI::ParseError& error) {
     throw usage_error(app, error);
   }
-  if (command.stoppable && options.before_stoppable != nullptr) options.before_stoppable();
   return action(context);
 }
 
-int dispatch(const std::vector<std::string>& args, Context& context, const RunOptions& options) {
+int dispatch(const std::vector<std::string>& args, Context& context) {
   if (args.empty()) {
     if (context.json) throw base::input_error("a command is missing");
     context.err << overview();
@@ -121,17 +122,28 @@ int dispatch(const std::vector<std::string>& args, Context& context, const RunOp
   }
   const Command* command = find_command(name);
   if (command == nullptr) throw unknown_command(name);
-  return run_command(*command, std::move(rest), context, options);
+  return run_command(*command, std::move(rest), context);
 }
 
-int guarded(const std::vector<std::string>& args, Context& context, const RunOptions& options) {
+std::string out_of_memory() {
+  const base::Bytes available = runtime::available_memory_bytes();
+  return fmt::format(
+      "the host is out of memory: {} bytes ({}) are available; use a smaller --batch, model or "
+      "data set, or a tighter --budget",
+      available, base::format_bytes(available));
+}
+
+int guarded(const std::vector<std::string>& args, Context& context) {
   try {
-    return dispatch(args, context, options);
+    return dispatch(args, context);
+  } catch (const api::Diverged& error) {
+    report_error(context, "diverged", error.what());
+    return kFailure;
   } catch (const base::Error& error) {
     report_error(context, base::error_kind_name(error.kind()), error.what());
     return error.kind() == base::ErrorKind::kInput ? kUsage : kFailure;
   } catch (const std::bad_alloc&) {
-    report_error(context, "device", "the host is out of memory");
+    report_error(context, "device", out_of_memory());
     return kFailure;
   } catch (const std::exception& error) {
     report_error(context, "internal", error.what());
@@ -143,11 +155,11 @@ int guarded(const std::vector<std::string>& args, Context& context, const RunOpt
 
 const std::vector<Command>& all_commands() {
   static const std::vector<Command> commands = {
-      {"train", "train a model within a budget", add_train, true},
+      {"train", "train a model within a budget", add_train},
       {"plan", "what a budget means: kept, recomputed, peak, cost", add_plan},
-      {"sweep", "time against memory, over many budgets and planners", add_sweep, true},
+      {"sweep", "time against memory, over many budgets and planners", add_sweep},
       {"solve", "the planner alone, on a problem file", add_solve},
-      {"profile", "measure what each node costs on this device", add_profile, true},
+      {"profile", "measure what each node costs on this device", add_profile},
       {"show", "print a plan file", add_show},
       {"verify", "check a plan file against every rule", add_verify},
       {"map", "draw a plan's memory map as SVG", add_map},
@@ -164,8 +176,9 @@ int run(const std::vector<std::string>& args, std::ostream& out, std::ostream& e
                   .err = err,
                   .json = json,
                   .err_is_terminal = options.err_is_terminal,
-                  .stop = options.stop};
-  const int code = guarded(args, context, options);
+                  .stop = options.stop,
+                  .catch_signals = options.before_stoppable};
+  const int code = guarded(args, context);
   out.flush();
   if (code == kOk && !out) {
     err << "error: standard output could not be written\n";

@@ -12,7 +12,8 @@ namespace reprise::cli {
 struct RunOptions {
   bool err_is_terminal = false;             // progress bars are drawn only there
   const std::atomic<bool>* stop = nullptr;  // set when the user asks to end
-  // Called before a command that heeds `stop`: the place to catch signals.
+  // Called once a command has got so far that it heeds `stop` and has something to report then (not
+  // while it plans): the place to catch signals.
   void (*before_stoppable)() = nullptr;
 };
 

@@ -37,6 +37,16 @@ struct Point {
   Bytes floor = 0;
 };
 
+struct Sweep {
+  std::vector<Point> points;
+  std::size_t wanted = 0;
+
+  [[nodiscard]] bool stopped_early() const { return points.size() < wanted; }
+  [[nodiscard]] std::string stop_text() const {
+    return fmt::format("stopped early, after {} of {} points", points.size(), wanted);
+  }
+};
+
 // `count` budgets from floor to keep_all, both included, evenly spaced.
 std::vector<Bytes> spread(Bytes floor, Bytes keep_all, std::int64_t count) {
   std::set<Bytes> budgets = {floor, keep_all};
@@ -112,15 +122,18 @@ std::string table_of(const std::vector<Point>& points, Bytes keep_all) {
   return table.text();
 }
 
-Json document_of(const api::PlanReport& whole, const std::vector<Point>& points) {
+Json document_of(const api::PlanReport& whole, const Sweep& sweep) {
   Json document;
   document["model"] = whole.model;
   document["floor_bytes"] = whole.floor_bytes;
   document["keep_all_bytes"] = whole.keep_all_bytes;
   document["keep_all_cost_ns"] = whole.keep_all_cost_ns;
   add_costs(document, whole.costs);
+  document["stopped_early"] = sweep.stopped_early();
+  document["warnings"] = Json::array();
+  if (sweep.stopped_early()) document["warnings"].push_back(sweep.stop_text());
   document["points"] = Json::array();
-  for (const Point& point : points) {
+  for (const Point& point : sweep.points) {
     Json row;
     if (point.report) {
       row = plan_document(*point.report);
@@ -137,6 +150,41 @@ Json document_of(const api::PlanReport& whole, const std::vector<Point>& points)
   return document;
 }
 
+// The least budget that any of the planners can plan for.
+Bytes least_floor(const PreparedTraining& prepared, api::PlanOptions options,
+                  const std::vector<std::string>& planners, const api::PlanReport& whole) {
+  Bytes least = whole.keep_all_bytes;
+  for (const std::string& planner : planners) {
+    if (planner == "auto") {
+      least = std::min(least, whole.floor_bytes);
+      continue;
+    }
+    options.planner = planner;
+    options.budget = {.kind = api::Budget::Kind::kFloor};
+    options.find_floor = false;
+    const auto outcome = api::plan_step(prepared.graph, options, prepared.costs);
+    const auto* planned = std::get_if<api::PlannedTraining>(&outcome);
+    least = std::min(least, planned != nullptr ? planned->report.budget_bytes
+                                               : std::get<planner::Infeasible>(outcome).floor);
+  }
+  return least;
+}
+
+// Heeds a stop after the first point, so that there is something to report.
+Sweep measure_all(const PreparedTraining& prepared, const api::PlanOptions& options,
+                  const std::vector<Bytes>& budgets, const std::vector<std::string>& planners,
+                  const Context& context) {
+  Sweep sweep{.points = {}, .wanted = budgets.size() * planners.size()};
+  for (const Bytes budget : budgets) {
+    for (const std::string& planner : planners) {
+      sweep.points.push_back(measure(prepared, options, planner, budget));
+      if (sweep.points.size() == 1) context.begin_stoppable();
+      if (context.stop != nullptr && context.stop->load()) return sweep;
+    }
+  }
+  return sweep;
+}
+
 int run_sweep(const SweepFlags& flags, Context& context) {
   const api::TrainOptions options = complete_flags(flags.shared);
   const PreparedTraining prepared = prepare_training(options);
@@ -151,16 +199,14 @@ int run_sweep(const SweepFlags& flags, Context& context) {
                 "an unlimited budget was infeasible");
   const api::PlanReport whole = std::get<api::PlannedTraining>(outcome).report;
 
-  std::vector<Point> points;
-  for (const Bytes budget : spread(whole.floor_bytes, whole.keep_all_bytes, flags.budgets)) {
-    for (const std::string& planner : flags.planners) {
-      if (context.stop != nullptr && context.stop->load()) break;
-      points.push_back(measure(prepared, options.session.plan, planner, budget));
-    }
-  }
+  const Bytes floor = least_floor(prepared, options.session.plan, flags.planners, whole);
+  const std::vector<Bytes> budgets = spread(floor, whole.keep_all_bytes, flags.budgets);
+  const Sweep sweep = measure_all(prepared, options.session.plan, budgets, flags.planners, context);
+  const std::vector<Point>& points = sweep.points;
+  if (sweep.stopped_early()) context.err << "warning: " << sweep.stop_text() << "\n";
   if (!flags.csv.empty()) write_file(flags.csv, csv_of(points));
   if (context.json) {
-    context.print(document_of(whole, points));
+    context.print(document_of(whole, sweep));
     return kOk;
   }
   context.out << fmt::format("{} on {}, from the floor to keeping everything; costs: {}\n",

@@ -62,8 +62,8 @@ int run_train(const Flags& flags, Context& context) {
   if (context.json) {
     context.print(train_document(report));
   } else {
-    const bool stopped = context.stop != nullptr && context.stop->load();
-    context.out << report.plan.model << (stopped ? ", stopped early:\n" : ", trained:\n")
+    context.out << report.plan.model
+                << (report.stopped_early ? ", stopped early:\n" : ", trained:\n")
                 << summary(report);
   }
   return kOk;
@@ -84,7 +84,7 @@ Action add_train(CLI::App& app) {
       "budget or the planner, not by a bit: recomputation only costs time.\n"
       "\n"
       "Ctrl-C ends the run after the current step, with a snapshot when --save is given; a second\n"
-      "one ends it at once.");
+      "one, or the first one while it still plans, ends it at once.");
   app.footer(
       "\nExamples:\n"
       "  reprise train --model resnet20 --data fashion-mnist --batch 64 --budget 40%\n"

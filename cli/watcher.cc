@@ -11,13 +11,14 @@ namespace reprise::cli {
 
 struct Watcher::Impl {
   explicit Impl(Context& context)
-      : stop(context.stop), line(context.err, {.terminal = context.err_is_terminal}) {}
+      : context(context), line(context.err, {.terminal = context.err_is_terminal}) {}
 
   void print(const std::string& text) {
     std::istringstream lines(text);
     for (std::string each; std::getline(lines, each);) line.print(each);
   }
   void planned(const api::PlanReport& report) {
+    context.begin_stoppable();  // planning is over
     print(report.model + ", planned before the first step:\n" + plan_lines(report));
   }
   void stepped(const api::TrainHooks::Step& step) {
@@ -32,7 +33,7 @@ struct Watcher::Impl {
                       test.accuracy * 100.0, test.loss));
   }
 
-  const std::atomic<bool>* stop;
+  Context& context;
   runtime::ProgressLine line;
 };
 
@@ -45,7 +46,7 @@ api::TrainHooks Watcher::hooks() {
           .stepped = [impl](const api::TrainHooks::Step& step) { impl->stepped(step); },
           .evaluated = [impl](const api::TrainHooks::Evaluated& test) { impl->evaluated(test); },
           .note = [impl](const std::string& text) { impl->print(text); },
-          .stop = impl->stop};
+          .stop = impl->context.stop};
 }
 
 void Watcher::finish() {

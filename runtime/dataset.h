@@ -23,20 +23,24 @@ struct ImageDataset {
   [[nodiscard]] std::int64_t items() const { return static_cast<std::int64_t>(labels.size()); }
 };
 
+// A loader that is told to leave the test part out reads none of its files; `test` is empty then.
 struct ImageSplits {
   ImageDataset train, test;
 };
+enum class TestPart : std::uint8_t { kLoad, kLeaveOut };
 
 // IDX files (MNIST, Fashion-MNIST), plain or .gz: `folder` holds train-images-idx3-ubyte[.gz] and
 // its three fellows. Throws Error(kInput) naming file, field, found and expected; also for
 // truncated or trailing bytes. Memory is asked for as bytes arrive, never because a header says so.
-[[nodiscard]] ImageSplits load_idx(const std::filesystem::path& folder);
+[[nodiscard]] ImageSplits load_idx(const std::filesystem::path& folder,
+                                   TestPart test = TestPart::kLoad);
 // The folder of Fashion-MNIST: $REPRISE_DATA, $REPRISE_DATA/fashion-mnist, or where the Debian
 // package dataset-fashion-mnist puts it. Throws Error(kInput) that lists the places and names the
 // package.
 [[nodiscard]] std::filesystem::path find_fashion_mnist();
 // CIFAR-10 binary version: data_batch_1.bin ... data_batch_5.bin, test_batch.bin.
-[[nodiscard]] ImageSplits load_cifar10(const std::filesystem::path& folder);
+[[nodiscard]] ImageSplits load_cifar10(const std::filesystem::path& folder,
+                                       TestPart test = TestPart::kLoad);
 // Random pixels and labels, a pure function of the seed.
 [[nodiscard]] ImageSplits make_synthetic_images(std::int64_t channels, std::int64_t height,
                                                 std::int64_t width, std::int64_t classes,

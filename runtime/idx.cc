@@ -99,14 +99,16 @@ void set_classes(ImageSplits& splits, const std::string& test_labels) {
 
 }  // namespace
 
-ImageSplits load_idx(const fs::path& folder) {
+ImageSplits load_idx(const fs::path& folder, TestPart test) {
   ImageSplits splits;
   splits.train = read_pair(folder, kTrainImages, "train-labels-idx1-ubyte");
-  splits.test = read_pair(folder, "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte");
-  if (splits.train.height != splits.test.height || splits.train.width != splits.test.width) {
-    throw base::input_error("folder '{}': training images are {}x{}, test images {}x{}",
-                            folder.string(), splits.train.height, splits.train.width,
-                            splits.test.height, splits.test.width);
+  if (test == TestPart::kLoad) {
+    splits.test = read_pair(folder, "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte");
+    if (splits.train.height != splits.test.height || splits.train.width != splits.test.width) {
+      throw base::input_error("folder '{}': training images are {}x{}, test images {}x{}",
+                              folder.string(), splits.train.height, splits.train.width,
+                              splits.test.height, splits.test.width);
+    }
   }
   set_classes(splits, (folder / "t10k-labels-idx1-ubyte").string());
   return splits;

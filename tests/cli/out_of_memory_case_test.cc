@@ -41,6 +41,17 @@ TEST(OutOfMemoryCase, AMachineWithoutTheMemorySaysWhatIsMissingAndExitsOtherwise
   EXPECT_THAT(ran.err, HasSubstr("are available: plan with a budget below that"));
 }
 
+// Images of 16 pixels: a set of four batches, 20 bytes an image with its label, and one batch of 17
+// floats an item: (4 * 20 + 4 * 17) * 2,147,483,648,000 = 317,827,579,904,000 bytes.
+TEST(OutOfMemoryCase, ABatchBeyondTheMachineSaysWhatItNeedsAndWhatThereIs) {
+  const Ran ran = run_cli({"train", "--model", "mlp", "--image", "1x4x4", "--classes", "3",
+                           "--batch", "2147483648000", "--steps", "1"});
+  EXPECT_EQ(ran.code, kFailure);
+  EXPECT_THAT(ran.err, HasSubstr("--batch 2147483648000 need 317827579904000 bytes"));
+  EXPECT_THAT(ran.err, testing::ContainsRegex("but [0-9]+ bytes .* are available"));
+  EXPECT_THAT(ran.err, HasSubstr("use a smaller --batch or --image"));
+}
+
 TEST(OutOfMemoryCase, ABudgetBeyondTheMachineIsFineWhenTheStepIsSmall) {
   const Ran ran = run_cli(training({"--budget", "100TB", "--json"}));
   EXPECT_EQ(ran.code, kOk) << ran.err;

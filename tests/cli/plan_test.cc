@@ -93,6 +93,22 @@ TEST(PlanCommand, PlansAtTheFloorAndRefusesOneByteBelow) {
   EXPECT_THAT(text.err, HasSubstr(error["largest"][0]["tensor"].get<std::string>()));
 }
 
+TEST(PlanCommand, TheFloorIsThatOfTheChosenPlanner) {
+  for (const char* planner : {"keep_all", "segments", "sqrt_n", "exact", "auto"}) {
+    SCOPED_TRACE(planner);
+    const Json document = plan({"--planner", planner, "--budget", "floor"});
+    const auto floor = document["budget_bytes"].get<std::int64_t>();
+    EXPECT_LE(document["peak_bytes"], floor);
+    EXPECT_LE(document["floor_bytes"], floor);  // of auto, which knows all that they know
+    const Ran below = run_cli(with(with({"plan", "--json"}, kTiny),
+                                   {"--planner", planner, "--budget", std::to_string(floor - 1)}));
+    EXPECT_EQ(below.code, 3);
+    EXPECT_EQ(below.document()["error"]["floor_bytes"], floor);
+  }
+  const Json whole = plan({"--planner", "keep_all", "--budget", "floor"});
+  EXPECT_EQ(whole["budget_bytes"], whole["keep_all_bytes"]);
+}
+
 TEST(PlanCommand, BudgetsMeanWhatTheySay) {
   const Json whole = plan({});
   const auto keep_all = whole["keep_all_bytes"].get<std::int64_t>();
@@ -110,6 +126,18 @@ TEST(PlanCommand, SaysTheSameInWords) {
                            "fragmentation", "The peak", "recomputed", "extra time", "parameter"}) {
     EXPECT_THAT(ran.out, HasSubstr(word)) << ran.out;
   }
+}
+
+// keep_all has one budget that it can plan for: its floor is what it takes.
+TEST(SweepCommand, BeginsAtTheLeastFloorOfItsPlanners) {
+  const Ran ran =
+      run_cli(with(with({"sweep", "--json"}, kTiny), {"--budgets", "5", "--planners", "keep_all"}));
+  ASSERT_EQ(ran.code, 0) << ran.out;
+  const Json document = ran.document();
+  ASSERT_EQ(document["points"].size(), 1U);
+  EXPECT_EQ(document["points"][0]["budget_bytes"], document["keep_all_bytes"]);
+  EXPECT_EQ(document["points"][0]["feasible"], true);
+  EXPECT_LT(document["floor_bytes"], document["keep_all_bytes"]);
 }
 
 TEST(SweepCommand, GoesFromTheFloorToKeepingEverything) {

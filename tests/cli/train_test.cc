@@ -138,8 +138,10 @@ TEST(TrainCommand, SnapshotsOfAnotherModelAreRefused) {
   *std::find(args.begin(), args.end(), "16") = "24";  // --hidden
   const Ran other = run_cli(args);
   EXPECT_EQ(other.code, 2);
+  // 16 pixels into 16 or 24 hidden units; both shapes are named, and what the snapshot was.
+  EXPECT_THAT(other.error_message(), HasSubstr("16,16]"));
+  EXPECT_THAT(other.error_message(), HasSubstr("24"));
   EXPECT_THAT(other.error_message(), HasSubstr("hidden=16"));
-  EXPECT_THAT(other.error_message(), HasSubstr("hidden=24"));
 }
 
 TEST(TrainCommand, StopsAtTheNextStepWhenAsked) {
@@ -185,6 +187,47 @@ TEST(TrainCommand, TextRunsOverAFile) {
   EXPECT_EQ(whole.document()["state_hash"], tight.document()["state_hash"]);
   EXPECT_EQ(whole.document()["losses"], tight.document()["losses"]);
   EXPECT_TRUE(whole.document()["test_accuracy"].is_number());
+}
+
+// 60 tokens: the last 6 are the test part. Two streams with a window of 8 and its targets need 18.
+TEST(TrainCommand, AShortTextNamesItsTestPartAndTrainsWithoutIt) {
+  const TempFolder folder;
+  const std::string book = (folder / "book.txt").string();
+  write_file(book, std::string("the quick brown fox jumps over the lazy dog and runs away at once")
+                       .substr(0, 60));
+  const std::vector<std::string> args = {"--model",  "lstm", "--data",    "text:" + book,
+                                         "--batch",  "2",    "--hidden",  "4",
+                                         "--layers", "1",    "--seq-len", "8",
+                                         "--chunk",  "4",    "--threads", "1"};
+  const Ran ran = run_cli(with(with({"train", "--json"}, args), {"--steps", "1"}));
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_THAT(ran.error_message(), HasSubstr("the test part, its last 6 of 60 tokens"));
+  EXPECT_THAT(ran.error_message(), HasSubstr("need 18"));
+  EXPECT_THAT(ran.error_message(), HasSubstr("--no-eval"));
+  const Ran without = run_cli(with(with({"train", "--json"}, args), {"--steps", "1", "--no-eval"}));
+  EXPECT_EQ(without.code, 0) << without.out;
+  EXPECT_EQ(without.document()["test_loss"], nullptr);
+  EXPECT_EQ(run_cli(with({"plan", "--json"}, args)).code, 0);  // a plan needs no test part
+}
+
+// Two training images of 2x2 pixels and no test set.
+TEST(TrainCommand, WithoutEvaluationNoTestSetIsAskedFor) {
+  const TempFolder folder;
+  const auto header = [](std::vector<unsigned> axes) {
+    std::string bytes = {0, 0, 8, static_cast<char>(axes.size())};
+    for (const unsigned axis : axes) bytes += std::string{0, 0, 0, static_cast<char>(axis)};
+    return bytes;
+  };
+  write_file(folder / "train-images-idx3-ubyte", header({2, 2, 2}) + "abcdefgh");
+  write_file(folder / "train-labels-idx1-ubyte", header({2}) + std::string{0, 1});
+  const std::vector<std::string> args = {
+      "train",   "--json", "--model", "mlp", "--data",    "idx:" + folder.path().string(),
+      "--batch", "2",      "--steps", "1",   "--threads", "1"};
+  const Ran without = run_cli(with(args, {"--no-eval"}));
+  EXPECT_EQ(without.code, 0) << without.out;
+  const Ran ran = run_cli(args);
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_THAT(ran.error_message(), HasSubstr("t10k-images-idx3-ubyte"));
 }
 
 TEST(TrainCommand, ModelAndDataMustFit) {

@@ -40,6 +40,16 @@ TEST(Idx, ReadsImagesAndLabels) {
   EXPECT_EQ(splits.test.classes, 3);
 }
 
+TEST(Idx, LeavesTheTestPartOutWhenTold) {
+  TempFolder folder;
+  write_idx_folder(folder);
+  for (const char* stem : {"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"})
+    std::filesystem::remove(folder / stem);
+  const ImageSplits splits = load_idx(folder.path(), TestPart::kLeaveOut);
+  EXPECT_EQ(splits.train.classes, 3);
+  EXPECT_EQ(splits.test.items(), 0);
+}
+
 TEST(Idx, ReadsGzipFilesAndSeveralStreamsInOne) {
   TempFolder folder;
   write_idx_folder(folder);
