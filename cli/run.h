@@ -12,8 +12,7 @@ namespace reprise::cli {
 struct RunOptions {
   bool err_is_terminal = false;             // progress bars are drawn only there
   const std::atomic<bool>* stop = nullptr;  // set when the user asks to end
-  // Called once a command has got so far that it heeds `stop` and has something to report then (not
-  // while it plans): the place to catch signals.
+  // Called when a command begins to heed `stop`: the place to catch signals.
   void (*before_stoppable)() = nullptr;
 };
 

@@ -10,8 +10,8 @@
 namespace reprise::cli {
 
 struct Watcher::Impl {
-  explicit Impl(Context& context)
-      : context(context), line(context.err, {.terminal = context.err_is_terminal}) {}
+  explicit Impl(Context& run_context)
+      : context(run_context), line(run_context.err, {.terminal = run_context.err_is_terminal}) {}
 
   void print(const std::string& text) {
     std::istringstream lines(text);
