@@ -82,10 +82,10 @@ Action add_verify(CLI::App& app) {
   app.description(
       "Checks a plan file against every rule of a correct schedule: what is read was written and "
       "is\n"
-      "intact, nothing overlaps, nothing needed is missing, the peak is the arena and within the "
-      "budget. The checker\n"
-      "shares no code with the planner. Exit code 0 when correct, 1 when a rule is broken, 2 when\n"
-      "the file cannot be read.");
+      "intact, nothing overlaps, nothing needed is missing, the peak is the arena and within the\n"
+      "budget. The checker shares no code with the planner. Exit code 0 when correct, 1 when a "
+      "rule\n"
+      "is broken, 2 when the file cannot be read.");
   app.footer("\nExample:\n  reprise verify floor.plan");
   return [flags](Context& context) { return run_verify(*flags, context); };
 }

@@ -176,7 +176,10 @@ TEST(SweepCommand, StopsWhenAsked) {
   const std::atomic<bool> stop{true};
   const Ran ran = run_cli(with({"sweep", "--json"}, kTiny), {.stop = &stop});
   EXPECT_EQ(ran.code, 0);
-  EXPECT_TRUE(ran.document()["points"].empty());
+  const auto document = ran.document();
+  EXPECT_EQ(document["points"].size(), 1u);  // that which was there when it was asked to stop
+  EXPECT_EQ(document["stopped_early"], true);
+  EXPECT_FALSE(document["warnings"].empty());
 }
 
 }  // namespace
