@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdint>
-#include <cstring>
 #include <fcntl.h>
 #include <string_view>
 #include <sys/file.h>
@@ -55,7 +54,7 @@ SaveFolder::SaveFolder(fs::path folder) : folder_(std::move(folder)) {
   lock_ = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (lock_ < 0) {
     throw base::input_error("--save '{}': cannot write there: '{}': {}", folder_.string(),
-                            file.string(), std::strerror(errno));
+                            file.string(), std::generic_category().message(errno));
   }
   // File systems without locks give other errors; there the user takes care.
   if (flock(lock_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
@@ -94,6 +93,7 @@ std::vector<fs::path> snapshots_newest_first(const fs::path& folder) {
   }
   std::sort(found.rbegin(), found.rend());
   std::vector<fs::path> paths;
+  paths.reserve(found.size());
   for (auto& [steps, path] : found) paths.push_back(std::move(path));
   return paths;
 }

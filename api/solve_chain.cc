@@ -8,7 +8,6 @@
 namespace reprise::api {
 namespace {
 
-using planner::ChainInstruction;
 using planner::ChainProblem;
 using planner::ChainStep;
 
