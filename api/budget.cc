@@ -1,4 +1,5 @@
 #include <charconv>
+#include <cmath>
 #include <string>
 
 #include "api/plan.h"
@@ -25,6 +26,21 @@ Budget parse_budget(std::string_view text) {
         "budget '{}': must be more than 0 bytes; write e.g. 300MiB, 40% or floor", text);
   }
   return {.kind = Budget::Kind::kBytes, .bytes = bytes};
+}
+
+Bytes resolve_budget(const Budget& budget, Bytes keep_all, Bytes unlimited,
+                     const std::function<Bytes()>& floor) {
+  switch (budget.kind) {
+    case Budget::Kind::kBytes:
+      return budget.bytes;
+    case Budget::Kind::kPercent:
+      return static_cast<Bytes>(std::floor(static_cast<double>(keep_all) * budget.percent / 100.0));
+    case Budget::Kind::kFloor:
+      return floor();
+    case Budget::Kind::kUnlimited:
+      return unlimited;
+  }
+  return unlimited;
 }
 
 }  // namespace reprise::api

@@ -17,22 +17,6 @@ namespace {
 // Effort of the certificate: some tenths of a second.
 constexpr std::int64_t kBoundIterations = 5'000;
 
-// The bytes a budget stands for, given what keep_all takes and the strategy that plans.
-Bytes resolve(const Budget& budget, Bytes keep_all, const planner::Strategy& strategy,
-              const planner::Request& request) {
-  switch (budget.kind) {
-    case Budget::Kind::kBytes:
-      return budget.bytes;
-    case Budget::Kind::kPercent:
-      return static_cast<Bytes>(std::floor(static_cast<double>(keep_all) * budget.percent / 100.0));
-    case Budget::Kind::kFloor:
-      return strategy.floor(request);
-    case Budget::Kind::kUnlimited:
-      return keep_all;
-  }
-  return keep_all;
-}
-
 void require_verified(const graph::PreparedGraph& prepared, const schedule::Schedule& schedule) {
   const auto violations = schedule::verify(prepared, schedule);
   REPRISE_CHECK(violations.empty(), "the planner made a schedule that breaks rule '{}': {}",
@@ -77,7 +61,8 @@ std::variant<PlannedTraining, planner::Infeasible> plan_step(const graph::Prepar
   const planner::Plan keep_all = plan_keep_all(request);
   const Bytes floor = options.find_floor ? planner::find_strategy("auto").floor(request) : 0;
   const planner::Strategy& strategy = planner::find_strategy(options.planner);
-  request.budget = resolve(options.budget, keep_all.arena, strategy, request);
+  request.budget = resolve_budget(options.budget, keep_all.arena, keep_all.arena,
+                                  [&] { return strategy.floor(request); });
 
   PlannedTraining result;
   PlanReport& report = result.report;

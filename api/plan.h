@@ -4,6 +4,7 @@
 // command.
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -27,6 +28,10 @@ struct Budget {
 // "300MiB", "40%", "floor" (the least that the chosen planner can plan for), "unlimited". Throws
 // Error(kInput) for 0, negative and nonsense.
 [[nodiscard]] Budget parse_budget(std::string_view text);
+// The bytes it stands for, given what keeping everything takes and what no limit means. `floor` is
+// asked for a floor only: it may cost a search.
+[[nodiscard]] Bytes resolve_budget(const Budget& budget, Bytes keep_all, Bytes unlimited,
+                                   const std::function<Bytes()>& floor);
 
 struct PlanOptions {
   std::string planner = "auto";

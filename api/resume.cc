@@ -5,6 +5,7 @@
 #include "api/save_folder.h"
 #include "base/error.h"
 #include "graph/autodiff.h"
+#include "runtime/snapshot.h"
 
 namespace reprise::api {
 namespace {
@@ -36,7 +37,7 @@ Checkpoint load_or_advise(const std::filesystem::path& path) {
   try {
     return load_checkpoint(path);
   } catch (const base::Error& damaged) {
-    const auto snapshots = snapshots_newest_first(path);
+    const auto snapshots = runtime::snapshots_newest_first(path);
     for (std::size_t i = 1; i < snapshots.size(); ++i) {
       try {
         (void)load_checkpoint(snapshots[i]);

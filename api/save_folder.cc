@@ -1,15 +1,10 @@
 #include "api/save_folder.h"
 
-#include <algorithm>
 #include <cerrno>
-#include <charconv>
-#include <cstdint>
 #include <fcntl.h>
-#include <string_view>
 #include <sys/file.h>
 #include <system_error>
 #include <unistd.h>
-#include <utility>
 
 #include "base/error.h"
 #include "runtime/snapshot.h"
@@ -20,19 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kLockName = "reprise.lock";
-
-// The steps in snapshot-<steps>.safetensors; nothing for other names.
-std::optional<std::uint64_t> steps_of(const std::string& name) {
-  constexpr std::string_view kPrefix = "snapshot-";
-  constexpr std::string_view kSuffix = ".safetensors";
-  if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return std::nullopt;
-  if (name.size() <= kPrefix.size() + kSuffix.size()) return std::nullopt;
-  std::uint64_t steps = 0;
-  const char* end = name.data() + name.size() - kSuffix.size();
-  const auto [rest, code] = std::from_chars(name.data() + kPrefix.size(), end, steps);
-  if (code != std::errc() || rest != end) return std::nullopt;
-  return steps;
-}
 
 // The snapshot that --resume takes for this path.
 fs::path snapshot_behind(const fs::path& path) {
@@ -81,21 +63,6 @@ std::optional<std::string> SaveFolder::warning(const std::optional<fs::path>& re
       "the newest one, whichever run it is of: save into a folder of its own, or remove the old "
       "ones",
       folder_.string(), newest->string());
-}
-
-std::vector<fs::path> snapshots_newest_first(const fs::path& folder) {
-  std::vector<std::pair<std::uint64_t, fs::path>> found;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    if (const auto steps = steps_of(entry.path().filename().string())) {
-      found.emplace_back(*steps, entry.path());
-    }
-  }
-  std::sort(found.rbegin(), found.rend());
-  std::vector<fs::path> paths;
-  paths.reserve(found.size());
-  for (auto& [steps, path] : found) paths.push_back(std::move(path));
-  return paths;
 }
 
 }  // namespace reprise::api

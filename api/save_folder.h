@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <vector>
 
 namespace reprise::api {
 
@@ -29,9 +28,5 @@ class SaveFolder {
   std::filesystem::path folder_;
   int lock_ = -1;
 };
-
-// The snapshots of a folder, most steps first; empty when there is no folder.
-[[nodiscard]] std::vector<std::filesystem::path> snapshots_newest_first(
-    const std::filesystem::path& folder);
 
 }  // namespace reprise::api

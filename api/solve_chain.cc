@@ -30,20 +30,6 @@ planner::ChainReplay keep_all(const ChainProblem& problem) {
   return machine.finish();
 }
 
-Bytes resolve(const Budget& budget, Bytes keep_all_peak, Bytes floor) {
-  switch (budget.kind) {
-    case Budget::Kind::kBytes:
-      return budget.bytes;
-    case Budget::Kind::kPercent:
-      return static_cast<Bytes>(static_cast<double>(keep_all_peak) * budget.percent / 100.0);
-    case Budget::Kind::kFloor:
-      return floor;
-    case Budget::Kind::kUnlimited:
-      return kUnlimited;
-  }
-  return kUnlimited;
-}
-
 // `solve(budget)` answers a ChainOutcome.
 template <class Solve>
 std::variant<ChainSolution, planner::ChainInfeasible> plan_within(const SolveOptions& options,
@@ -54,12 +40,11 @@ std::variant<ChainSolution, planner::ChainInfeasible> plan_within(const SolveOpt
   const planner::ChainReplay all = keep_all(problem);
   solution.keep_all_peak = all.peak;
   solution.keep_all_cost = all.cost;
-  Bytes floor = 0;
-  if (options.budget.kind == Budget::Kind::kFloor) {
+  solution.budget = resolve_budget(options.budget, all.peak, kUnlimited, [&] {
     const planner::ChainOutcome least = solve(Bytes{0});
-    if (const auto* below = std::get_if<planner::ChainInfeasible>(&least)) floor = below->floor;
-  }
-  solution.budget = resolve(options.budget, all.peak, floor);
+    const auto* below = std::get_if<planner::ChainInfeasible>(&least);
+    return below != nullptr ? below->floor : Bytes{0};
+  });
   planner::ChainOutcome outcome = solve(solution.budget);
   if (const auto* below = std::get_if<planner::ChainInfeasible>(&outcome)) return *below;
   if (std::holds_alternative<planner::ChainStopped>(outcome)) {

@@ -28,21 +28,6 @@ planner::Request make_request(const planner::OpGraphFile& file, const SolveOptio
   return request;
 }
 
-Bytes resolve(const Budget& budget, Bytes keep_all, const planner::Strategy& strategy,
-              const planner::Request& request) {
-  switch (budget.kind) {
-    case Budget::Kind::kBytes:
-      return budget.bytes;
-    case Budget::Kind::kPercent:
-      return static_cast<Bytes>(static_cast<double>(keep_all) * budget.percent / 100.0);
-    case Budget::Kind::kFloor:
-      return strategy.floor(request);
-    case Budget::Kind::kUnlimited:
-      return kUnlimited;
-  }
-  return kUnlimited;
-}
-
 // As the file says it: what runs once only so that outputs stay may run again.
 Problem without_held_ops(const planner::OpGraphFile& file) {
   Problem problem = file.problem;
@@ -82,7 +67,8 @@ std::variant<GraphSolution, planner::Infeasible> solve_graph(const planner::OpGr
   solution.keep_all_peak = keep_all.arena;
   solution.keep_all_cost = keep_all.cost;
   // Nothing to hold takes nothing; a request wants a positive budget.
-  solution.budget = resolve(options.budget, keep_all.arena, strategy, request);
+  solution.budget = resolve_budget(options.budget, keep_all.arena, kUnlimited,
+                                   [&] { return strategy.floor(request); });
   request.budget = std::max<Bytes>(solution.budget, 1);
   auto outcome = strategy.plan(request);
   if (auto* infeasible = std::get_if<planner::Infeasible>(&outcome)) return std::move(*infeasible);

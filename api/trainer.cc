@@ -11,6 +11,7 @@
 #include "api/save_folder.h"
 #include "base/error.h"
 #include "runtime/memory_info.h"
+#include "runtime/snapshot.h"
 
 namespace reprise::api {
 namespace {
@@ -232,7 +233,7 @@ Diverged Run::diverged(const std::string& what, std::int64_t step) const {
       "odd values in the data",
       what, rate_at(options_.optimizer, step - 1));
   if (!options_.save_folder.empty()) {
-    const auto kept = snapshots_newest_first(options_.save_folder);
+    const auto kept = runtime::snapshots_newest_first(options_.save_folder);
     text += "; nothing of this state was saved";
     for (std::size_t i = 0; i < kept.size(); ++i) {
       text +=

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "planner/blocks_hash.h"
+#include "planner/candidates.h"
 
 namespace reprise::planner {
 namespace {
@@ -166,25 +167,13 @@ void cut_other(Index first, Index last, const std::vector<Bytes>& across, Index 
 
 }  // namespace
 
-std::vector<Bytes> bytes_across(const Structure& structure) {
-  std::vector<Bytes> change(at(structure.turn()) + 2, 0);
-  for (Index t = 0; t < structure.tensors(); ++t) {
-    const Index producer = structure.producer(t);
-    if (producer < 0 || producer >= structure.turn()) continue;
-    change[at(producer) + 1] += structure.tensor(t).bytes;
-    change[at(structure.last_forward_use(t)) + 1] -= structure.tensor(t).bytes;
-  }
-  std::partial_sum(change.begin(), change.end(), change.begin());
-  return change;
-}
-
 std::vector<Block> find_blocks(const Structure& structure) {
   const Index forward = structure.turn();
   std::vector<std::uint64_t> hashes;
   for (Index i = 0; i < forward; ++i) hashes.push_back(op_hash(structure, i));
   std::vector<Run> runs;
   for (const Index period : likely_periods(hashes)) find_runs(hashes, period, runs);
-  const std::vector<Bytes> across = bytes_across(structure);
+  const std::vector<Bytes> across = crossing_bytes(structure);
   std::vector<Block> blocks;
   Index done = 0, number = 0;
   for (const Run& run : choose_runs(std::move(runs))) {

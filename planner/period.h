@@ -27,7 +27,4 @@ struct Block {
 // All of the forward part, ascending. O(ops * candidates for the period), at most 24 of these.
 [[nodiscard]] std::vector<Block> find_blocks(const Structure& structure);
 
-// Bytes that are made before each forward op and read by it or a later forward op.
-[[nodiscard]] std::vector<Bytes> bytes_across(const Structure& structure);
-
 }  // namespace reprise::planner

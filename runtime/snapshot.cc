@@ -220,6 +220,14 @@ std::optional<fs::path> newest_snapshot(const fs::path& folder) {
   return found.back().path;
 }
 
+std::vector<fs::path> snapshots_newest_first(const fs::path& folder) {
+  std::vector<Found> found = snapshots_in(folder);
+  std::vector<fs::path> paths;
+  paths.reserve(found.size());
+  for (auto at = found.rbegin(); at != found.rend(); ++at) paths.push_back(std::move(at->path));
+  return paths;
+}
+
 Snapshot load_latest_snapshot(const fs::path& path) {
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) return SnapshotReader(path).read();

@@ -49,6 +49,10 @@ std::filesystem::path save_snapshot(const std::filesystem::path& folder, const S
 [[nodiscard]] std::optional<std::filesystem::path> newest_snapshot(
     const std::filesystem::path& folder);
 
+// All snapshots in `folder`, most steps first.
+[[nodiscard]] std::vector<std::filesystem::path> snapshots_newest_first(
+    const std::filesystem::path& folder);
+
 // `path` is a snapshot, or a folder: then the one with the most steps. Throws Error(kInput) naming
 // file, and tensor or field, for anything missing, damaged or of another format version.
 [[nodiscard]] Snapshot load_latest_snapshot(const std::filesystem::path& path);

@@ -6,6 +6,7 @@
 
 #include "planner/blocks_cut.h"
 #include "planner/blocks_options.h"
+#include "planner/candidates.h"
 #include "planner/lowering.h"
 #include "planner/period.h"
 #include "planner/strategy.h"
@@ -56,7 +57,7 @@ TEST(FindBlocks, SeesTheLayersOfATransformerAndCutsBetweenThem) {
   // norm, qkv, scores, softmax, dropout, mixed, joined, dropout, add; norm, wide, gelu, narrow,
   // dropout, add
   for (const Block& layer : layers) EXPECT_EQ(layer.last - layer.first, 15);
-  const std::vector<Bytes> across = bytes_across(structure);
+  const std::vector<Bytes> across = crossing_bytes(structure);
   for (const Block& layer : layers) {
     EXPECT_EQ(across[static_cast<std::size_t>(layer.first)], Bytes{4} * 8 * 512 * 1024);
   }
