@@ -1,0 +1,144 @@
+#include "runtime/comm/queued_communicator.h"
+
+#include <utility>
+
+namespace reprise::runtime::comm {
+
+std::string Operation::text() const {
+  switch (kind) {
+    case Kind::kAllReduce:
+      return fmt::format("all_reduce {} ({} x {}, {})", sequence, element_name(type),
+                         data.size() / element_bytes(type), reduction_name(reduction));
+    case Kind::kBroadcast:
+      return fmt::format("broadcast {} ({} bytes from rank {})", sequence, data.size(), root);
+    case Kind::kBarrier:
+      return fmt::format("barrier {}", sequence);
+    case Kind::kAllGather:
+      return fmt::format("all_gather {}", sequence);
+  }
+  return "?";
+}
+
+QueuedCommunicator::QueuedCommunicator(CommOptions options) : options_(std::move(options)) {
+  if (options_.world_size < 1)
+    throw base::input_error("group '{}': world size {}", options_.name, options_.world_size);
+  if (options_.rank < 0 || options_.rank >= options_.world_size) {
+    throw base::input_error("group '{}': rank {} is not below world size {}", options_.name,
+                            options_.rank, options_.world_size);
+  }
+}
+
+void QueuedCommunicator::start_thread() {
+  thread_ = std::thread([this] { loop(); });
+}
+
+void QueuedCommunicator::stop_thread() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    waiting_.clear();
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+bool QueuedCommunicator::busy() const {
+  const std::lock_guard lock(mutex_);
+  return finished_ != started_ && !failure_;
+}
+
+Ticket QueuedCommunicator::enqueue(Operation operation) {
+  const std::lock_guard lock(mutex_);
+  if (failure_) std::rethrow_exception(failure_);
+  operation.sequence = ++started_;
+  const Ticket ticket{operation.sequence};
+  waiting_.push_back(std::move(operation));
+  changed_.notify_all();
+  return ticket;
+}
+
+void QueuedCommunicator::loop() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return stopping_ || (!waiting_.empty() && !failure_); });
+    if (stopping_) return;
+    const Operation operation = std::move(waiting_.front());
+    waiting_.pop_front();
+    running_ = true;
+    lock.unlock();
+    std::exception_ptr thrown;
+    try {
+      execute(operation);
+    } catch (const CommError&) {
+      thrown = std::current_exception();
+    } catch (const std::exception& error) {
+      const Failure failure{options_.rank, error.what()};
+      thrown = std::make_exception_ptr(CommError(options_.rank, operation.text(), failure));
+      interrupt(failure);  // the others hear of it
+    }
+    lock.lock();
+    running_ = false;
+    if (thrown) {
+      if (!failure_) failure_ = thrown;
+    } else {
+      finished_ = operation.sequence;
+    }
+    changed_.notify_all();
+  }
+}
+
+void QueuedCommunicator::wait(Ticket ticket) {
+  std::unique_lock lock(mutex_);
+  if (ticket.sequence > started_) {
+    throw base::input_error("group '{}': ticket {} was never handed out; {} were", options_.name,
+                            ticket.sequence, started_);
+  }
+  // A failed operation may be under way still, with the caller's bytes in hand.
+  changed_.wait(lock, [&] { return finished_ >= ticket.sequence || (failure_ && !running_); });
+  if (finished_ < ticket.sequence) std::rethrow_exception(failure_);
+}
+
+Ticket QueuedCommunicator::start_all_reduce(std::span<std::byte> data, ElementType type,
+                                            Reduction reduction) {
+  if (data.size() % element_bytes(type) != 0) {
+    throw base::input_error("all_reduce: {} bytes are no whole number of {} elements", data.size(),
+                            element_name(type));
+  }
+  return enqueue(
+      {.kind = Operation::Kind::kAllReduce, .data = data, .type = type, .reduction = reduction});
+}
+
+void QueuedCommunicator::broadcast(std::span<std::byte> data, int root) {
+  if (root < 0 || root >= options_.world_size) {
+    throw base::input_error("broadcast from rank {}: the world has {} ranks", root,
+                            options_.world_size);
+  }
+  wait(enqueue({.kind = Operation::Kind::kBroadcast, .data = data, .root = root}));
+}
+
+void QueuedCommunicator::barrier() {
+  wait(enqueue({.kind = Operation::Kind::kBarrier}));
+}
+
+std::vector<std::string> QueuedCommunicator::all_gather(std::string_view mine) {
+  constexpr std::size_t kMost = std::size_t{1} << 20;
+  if (mine.size() > kMost)
+    throw base::input_error("all_gather: {} bytes are more than {}", mine.size(), kMost);
+  std::vector<std::string> gathered;
+  wait(enqueue({.kind = Operation::Kind::kAllGather, .mine = mine, .gathered = &gathered}));
+  return gathered;
+}
+
+void QueuedCommunicator::abort(std::string_view reason) noexcept {
+  const Failure failure{options_.rank, std::string(reason)};
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) {
+      failure_ = std::make_exception_ptr(CommError(options_.rank, "abort", failure));
+    }
+  }
+  changed_.notify_all();
+  interrupt(failure);
+}
+
+}  // namespace reprise::runtime::comm
