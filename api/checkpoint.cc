@@ -1,11 +1,10 @@
 #include "api/checkpoint.h"
 
-#include <map>
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
-#include "base/error.h"
 #include "graph/attributes.h"
 
 namespace reprise::api {
@@ -42,37 +41,25 @@ std::string data_text(const DataSpec& data) {
                      data.path.filename().string());
 }
 
-// What must not change between a run and its continuation.
-std::map<std::string, std::string> describe(const TrainOptions& options,
-                                            const models::ModelOptions& model_options) {
-  return {{"model", options.model},
-          {"model options", model_text(model_options)},
-          {"data", data_text(options.data)},
-          {"augment", options.augment ? "yes" : "no"},
-          {"optimizer", optimizer_text(options.optimizer)}};
-}
-
 }  // namespace
 
 Checkpoint load_checkpoint(const std::filesystem::path& path) {
   return {.snapshot = runtime::load_latest_snapshot(path), .source = path};
 }
 
-void restore_checkpoint(const Checkpoint& checkpoint, const TrainOptions& options,
-                        const models::ModelOptions& model_options, Session& session) {
+RunSettings settings_of(const TrainOptions& options, const models::ModelOptions& model_options,
+                        const std::string& data_contents) {
+  return {{"model", options.model},
+          {"model options", model_text(model_options)},
+          {"data", data_text(options.data)},
+          {kDataContents, data_contents},
+          {"augment", options.augment ? "yes" : "no"},
+          {"optimizer", optimizer_text(options.optimizer)}};
+}
+
+void restore_checkpoint(const Checkpoint& checkpoint, Session& session) {
   const runtime::Snapshot& snapshot = checkpoint.snapshot;
   const std::string source = checkpoint.source.string();
-  for (const auto& [key, now] : describe(options, model_options)) {
-    const auto saved = snapshot.config.find(key);
-    const std::string then = saved == snapshot.config.end() ? "(nothing)" : saved->second;
-    if (then != now)
-      throw base::input_error("{}: the snapshot's {} is '{}', this run's is '{}'", source, key,
-                              then, now);
-  }
-  if (snapshot.position.seed != options.session.seed) {
-    throw base::input_error("{}: the snapshot's seed is {}, this run's is {}", source,
-                            snapshot.position.seed, options.session.seed);
-  }
   // All tensors are checked before the first is written, so that a refused snapshot changes
   // nothing.
   std::vector<const runtime::TensorEntry*> tensors;
@@ -84,8 +71,7 @@ void restore_checkpoint(const Checkpoint& checkpoint, const TrainOptions& option
   session.set_steps_done(snapshot.position.steps);
 }
 
-std::filesystem::path save_checkpoint(const TrainOptions& options,
-                                      const models::ModelOptions& model_options,
+std::filesystem::path save_checkpoint(const TrainOptions& options, const RunSettings& settings,
                                       std::int64_t steps_per_epoch, const Session& session) {
   runtime::Snapshot snapshot;
   for (const Session::Variable& variable : session.variables()) {
@@ -98,7 +84,7 @@ std::filesystem::path save_checkpoint(const TrainOptions& options,
                        .epoch = session.steps_done() / per_epoch,
                        .batch_in_epoch = session.steps_done() % per_epoch,
                        .seed = options.session.seed};
-  snapshot.config = describe(options, model_options);
+  snapshot.config = settings;
   return runtime::save_snapshot(options.save_folder, snapshot);
 }
 

@@ -2,8 +2,10 @@
 
 // From a session to a snapshot and back.
 
+#include <cstdint>
 #include <filesystem>
-#include <vector>
+#include <map>
+#include <string>
 
 #include "api/session.h"
 #include "api/trainer.h"
@@ -18,15 +20,20 @@ struct Checkpoint {
 
 [[nodiscard]] Checkpoint load_checkpoint(const std::filesystem::path& path);
 
-// Persistent values, step counter. Budget, planner, device and threads may differ from the run that
-// saved; model, data, optimizer and seed may not: Error(kInput) names the first that does, and both
-// settings.
-void restore_checkpoint(const Checkpoint& checkpoint, const TrainOptions& options,
-                        const models::ModelOptions& model_options, Session& session);
+// What must not change between a run and its continuation, as text under the names of
+// Snapshot::config. Budget, planner, device and threads may change, and the seed has its own place.
+using RunSettings = std::map<std::string, std::string>;
+inline constexpr const char* kDataContents = "data contents";  // DataSource::fingerprint()
+[[nodiscard]] RunSettings settings_of(const TrainOptions& options,
+                                      const models::ModelOptions& model_options,
+                                      const std::string& data_contents);
+
+// Persistent values and step counter, of a checkpoint that require_resumable() (api/resume.h) let
+// pass. Error(kInput) naming the tensor that does not fit; nothing is written then.
+void restore_checkpoint(const Checkpoint& checkpoint, Session& session);
 
 // Returns the path of the snapshot.
-std::filesystem::path save_checkpoint(const TrainOptions& options,
-                                      const models::ModelOptions& model_options,
+std::filesystem::path save_checkpoint(const TrainOptions& options, const RunSettings& settings,
                                       std::int64_t steps_per_epoch, const Session& session);
 
 }  // namespace reprise::api

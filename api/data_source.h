@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "api/session.h"
@@ -22,6 +23,9 @@ class DataSource {
   [[nodiscard]] virtual std::int64_t steps_per_epoch() const = 0;
   [[nodiscard]] virtual std::int64_t items_per_step() const = 0;
   [[nodiscard]] virtual std::string_view item_name() const = 0;  // "images", "tokens"
+
+  // Of the training part's contents (runtime/fingerprint.h). Reads all of it, so not for each step.
+  [[nodiscard]] virtual std::string fingerprint() const = 0;
 
   // Writes batch `index` of epoch `epoch` into the session's inputs; a pure function of (seed,
   // epoch, index).

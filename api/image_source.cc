@@ -8,6 +8,7 @@
 #include "api/sources.h"
 #include "base/error.h"
 #include "runtime/dataset.h"
+#include "runtime/fingerprint.h"
 
 namespace reprise::api {
 namespace {
@@ -34,6 +35,9 @@ class ImageSource final : public DataSource {
   }
   [[nodiscard]] std::int64_t items_per_step() const override { return batch_; }
   [[nodiscard]] std::string_view item_name() const override { return "images"; }
+  [[nodiscard]] std::string fingerprint() const override {
+    return runtime::fingerprint(splits_.train);
+  }
 
   void fill(Session& session, std::int64_t epoch, std::int64_t index) override {
     if (epoch != order_epoch_) {

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
+#include <string>
 
 #include "api/checkpoint.h"
 #include "api/trainer.h"
@@ -15,10 +17,14 @@ namespace reprise::api {
 // older one that can be read.
 [[nodiscard]] Checkpoint load_or_advise(const std::filesystem::path& path);
 
-// Model, seed, position and persistent values (and with them the kind of optimizer), without a
-// plan. Error(kInput) names the first that does not fit. restore_checkpoint() checks all settings,
-// but only once there is a session.
+// Settings, data, seed, position and persistent values, without a plan. Error(kInput) lists all
+// that differs, with both values, and says what to do. Settings that only one side has differ, but
+// for the data's contents: see untold_data().
 void require_resumable(const Checkpoint& checkpoint, const TrainOptions& options,
-                       const models::ModelOptions& model_options, std::int64_t total_steps);
+                       const models::ModelOptions& model_options, const RunSettings& settings,
+                       std::int64_t total_steps);
+
+// Snapshots from before contents were kept say nothing of them: then what the user should know.
+[[nodiscard]] std::optional<std::string> untold_data(const Checkpoint& checkpoint);
 
 }  // namespace reprise::api

@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "runtime/dataset.h"
+#include "runtime/fingerprint.h"
 
 namespace reprise::api {
 namespace {
@@ -27,6 +28,9 @@ class TextSource final : public DataSource {
   [[nodiscard]] std::int64_t steps_per_epoch() const override { return training_.windows(); }
   [[nodiscard]] std::int64_t items_per_step() const override { return batch_ * seq_len_; }
   [[nodiscard]] std::string_view item_name() const override { return "tokens"; }
+  [[nodiscard]] std::string fingerprint() const override {
+    return runtime::fingerprint(text_.train);
+  }
 
   void fill(Session& session, std::int64_t /*epoch*/, std::int64_t index) override {
     training_.fill(index, tokens_, targets_);

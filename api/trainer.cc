@@ -91,7 +91,13 @@ class Run {
         options_.steps > 0 ? options_.steps : options_.epochs * source_->steps_per_epoch();
     complete_rate(options_.optimizer, total_steps_);
     // Planning may take long, so what can be refused is refused before it.
-    if (checkpoint) require_resumable(*checkpoint, options_, model_options_, total_steps_);
+    if (checkpoint || !options_.save_folder.empty()) {
+      settings_ = settings_of(options_, model_options_, source_->fingerprint());
+    }
+    if (checkpoint) {
+      require_resumable(*checkpoint, options_, model_options_, settings_, total_steps_);
+      if (const auto warning = untold_data(*checkpoint)) warn(*warning);
+    }
     if (!options_.save_folder.empty()) folder_.emplace(options_.save_folder);
     if (auto infeasible = make_session()) return std::move(*infeasible);
     report_.plan = session_->report();
@@ -135,6 +141,7 @@ class Run {
   TrainOptions options_;
   const TrainHooks& hooks_;
   models::ModelOptions model_options_;
+  RunSettings settings_;  // where the run saves or resumes
   std::unique_ptr<DataSource> source_;
   std::unique_ptr<Session> session_;
   std::int64_t total_steps_ = 0;
@@ -161,7 +168,7 @@ std::optional<planner::Infeasible> Run::make_session() {
 }
 
 void Run::resume(const Checkpoint& checkpoint) {
-  restore_checkpoint(checkpoint, options_, model_options_, *session_);
+  restore_checkpoint(checkpoint, *session_);
   report_.resumed_from = done();
   saved_at_ = done();
   note(fmt::format("resumed from step {}", done()));
@@ -262,8 +269,7 @@ void Run::require_finite_state() const {
 void Run::save() {
   if (options_.save_folder.empty() || saved_at_ == done()) return;
   require_finite_state();
-  const auto file =
-      save_checkpoint(options_, model_options_, source_->steps_per_epoch(), *session_);
+  const auto file = save_checkpoint(options_, settings_, source_->steps_per_epoch(), *session_);
   note(fmt::format("saved {}", file.string()));
   saved_at_ = done();
 }

@@ -89,10 +89,11 @@ TEST(RunEndCase, SnapshotsThatDoNotFitAreRefusedBeforePlanning) {
   options.steps = 4;
   TrainOptions other = options;
   other.session.seed = 7;
-  EXPECT_TRUE(says(refusal(other), "seed is 1, this run's is 7"));
+  EXPECT_TRUE(says(refusal(other), "seed '1', now '7'"));
   other = options;
   other.optimizer = graph::AdamAttributes{};
-  EXPECT_TRUE(says(refusal(other), "is missing")) << refusal(other);
+  EXPECT_TRUE(says(refusal(other), "optimizer 'sgd ")) << refusal(other);
+  EXPECT_TRUE(says(refusal(other), "now 'adam ")) << refusal(other);
   EXPECT_TRUE(std::holds_alternative<planner::Infeasible>(train(options)));
 }
 
