@@ -11,6 +11,7 @@
 #include "fmt/ranges.h"
 
 #include "base/error.h"
+#include "graph/prepared_names.h"
 #include "kernels/backend.h"
 #include "planner/strategy.h"
 #include "runtime/dataset.h"
@@ -38,9 +39,10 @@ Finding find(std::string name, F&& describe) {
 
 std::vector<Finding> find_devices() {
   std::vector<Finding> found;
-  for (const char* name : {"cpu", "reference"}) {
-    found.push_back(
-        find(name, [&] { return std::string(kernels::make_backend(name, {})->description()); }));
+  for (const std::string_view name : graph::kBackendNames) {
+    found.push_back(find(std::string(name), [&] {
+      return std::string(kernels::make_backend(name, {})->description());
+    }));
   }
   return found;
 }

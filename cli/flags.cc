@@ -8,6 +8,7 @@
 #include "fmt/ranges.h"
 
 #include "base/error.h"
+#include "graph/prepared_names.h"
 #include "kernels/backend.h"
 #include "planner/strategy.h"
 
@@ -217,7 +218,8 @@ void add_device_flags(CLI::App& app, Flags& flags) {
   app.option_defaults()->group("Device");
   add_value(app, "--device", "NAME", "cpu (the default) or reference (slow, double precision)",
             [&session](const std::string& text) {
-              session.device = parse_choice("--device", text, {"cpu", "reference"});
+              session.device = parse_choice(
+                  "--device", text, {graph::kBackendNames.begin(), graph::kBackendNames.end()});
             });
   add_value(app, "--threads", "N", "default: every core this process may use",
             [&session](const std::string& text) {

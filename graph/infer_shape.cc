@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "graph/infer.h"
+#include "graph/prepared_names.h"
 
 namespace reprise::graph {
 
@@ -102,7 +103,9 @@ Inferred infer_fill(const Graph& graph, const Node& node) {
 
 Inferred infer_reorder(const Graph& graph, const Node& node) {
   const InferContext c(graph, node);
-  c.require(!c.attributes<ReorderAttributes>().layout.empty(), "names no layout");
+  const std::string& layout = c.attributes<ReorderAttributes>().layout;
+  c.require(is_layout_name(layout), "'{}' is no layout; expected plain or axes like aBcd16b",
+            layout);
   return {{c.shape(0), c.dtype(0)}};
 }
 

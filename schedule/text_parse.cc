@@ -1,12 +1,16 @@
 // The reading half of the text form; docs/schedule_format.md describes it. Tables grow by the line,
 // never by a number that the text claims, so that memory stays within a small multiple of the text.
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string_view>
 #include <unordered_map>
 
+#include "fmt/format.h"
+
 #include "base/error.h"
+#include "graph/prepared_names.h"
 #include "graph/text.h"
 #include "graph/text_line.h"
 #include "schedule/text.h"
@@ -87,6 +91,31 @@ double finite_number(Line& line, std::string_view what) {
   return value;
 }
 
+// Texts that must be one of a kind; the line behind them is still at hand.
+std::string backend_name(Line& line) {
+  std::string name = line.quoted("a backend in quotes");
+  const auto& known = graph::kBackendNames;
+  if (std::find(known.begin(), known.end(), name) == known.end())
+    throw line.fault("there is no backend '{}'; known: {}", name, fmt::join(known, ", "));
+  return name;
+}
+
+std::string cost_source(Line& line) {
+  std::string source = line.quoted("the costs' source in quotes");
+  constexpr std::string_view kMeasured = "measured on ";
+  if (source != "analytic" && !(source.starts_with(kMeasured) && source.size() > kMeasured.size()))
+    throw line.fault("costs '{}': expected analytic, or measured on a device", source);
+  return source;
+}
+
+std::string layout_name(Line& line) {
+  std::string name = line.quoted("a layout in quotes");
+  if (!graph::is_layout_name(name)) {
+    throw line.fault("'{}' is no layout; expected plain, workspace or axes like aBcd16b", name);
+  }
+  return name;
+}
+
 class Parser {
  public:
   explicit Parser(std::string_view text) : lines_(text) {}
@@ -112,11 +141,12 @@ class Parser {
     line.expect_end();
   }
 
-  // A line of a keyword and its text.
-  std::string text_line(std::string_view word) {
+  // A line of a keyword and the text that `read` takes.
+  template <class Read>
+  std::string text_line(std::string_view word, const Read& read) {
     Line line = lines_.next(word);
     line.expect(word);
-    std::string text = line.quoted("text in quotes");
+    std::string text = read(line);
     line.expect_end();
     return text;
   }
@@ -134,11 +164,11 @@ class Parser {
       throw base::input_error("line {}: version {} is unknown; this program reads 1",
                               lines_.number(), version);
     }
-    step_.planner = text_line("planner");
+    step_.planner = text_line("planner", [](Line& line) { return line.quoted("text in quotes"); });
     step_.budget_bytes = number_line("budget", kLargest);
     step_.schedule.arena_bytes = number_line("arena", kLargestSize);
-    step_.prepared.backend = text_line("backend");
-    step_.prepared.cost_source = text_line("costs");
+    step_.prepared.backend = text_line("backend", backend_name);
+    step_.prepared.cost_source = text_line("costs", cost_source);
   }
 
   // The graph's own text form, up to its 'end'. Empty lines in front make its parser count lines as
@@ -171,7 +201,7 @@ class Parser {
       line.expect("bytes");
       step_.prepared.value_bytes.push_back(size(line, "a number of bytes"));
       line.expect("layout");
-      step_.prepared.value_layouts.push_back(line.quoted("a layout in quotes"));
+      step_.prepared.value_layouts.push_back(layout_name(line));
       line.expect_end();
     }
   }

@@ -125,6 +125,25 @@ TEST(ScheduleText, NamesSourceLineTextAndWhatWasExpected) {
   EXPECT_THAT(refusal(text + "more\n"), HasSubstr("expected nothing after 'end', got \"more\""));
 }
 
+TEST(ScheduleText, RefusesNamesOfNoBackendCostsOrLayout) {
+  const std::string text = print_planned_step(tiny_plan());
+  EXPECT_EQ(refusal(replaced(text, "backend \"reference\"", "backend \"referense\"")),
+            "a.plan: line 5: there is no backend 'referense'; known: cpu, reference");
+  EXPECT_EQ(refusal(replaced(text, "backend \"reference\"", "backend \"cpu\"")), "accepted");
+  EXPECT_THAT(refusal(replaced(text, "costs \"analytic\"", "costs \"guessed\"")),
+              HasSubstr("a.plan: line 6: costs 'guessed': expected analytic"));
+  EXPECT_THAT(refusal(replaced(text, "costs \"analytic\"", "costs \"measured on \"")),
+              HasSubstr("a.plan: line 6: costs"));
+  EXPECT_EQ(refusal(replaced(text, "costs \"analytic\"", "costs \"measured on a box\"")),
+            "accepted");
+  // Six lines of header, 25 of the graph, the title and x: w is on line 34.
+  const std::string w = "value w bytes 64 layout ";
+  EXPECT_EQ(
+      refusal(replaced(text, w + "\"plain\"", w + "\"plane\"")),
+      "a.plan: line 34: 'plane' is no layout; expected plain, workspace or axes like aBcd16b");
+  EXPECT_EQ(refusal(replaced(text, w + "\"plain\"", w + "\"ba\"")), "accepted");
+}
+
 TEST(ScheduleText, CountsLinesOfTheGraphFromTheTopOfTheFile) {
   const std::string text =
       replaced(print_planned_step(tiny_plan()), "value w parameter f32", "value w parameter f99");
