@@ -9,13 +9,14 @@
 
 namespace reprise::planner {
 
-// Stages cut evenly, solved by the staircase programme; several numbers of stages, each for a dozen
-// budgets.
+// Stages cut evenly, 2, 4, 8, ... of them, solved by the staircase programme; plans for some tens of
+// levels of memory, each of the number of stages that promises most.
 void offer_chains(const Structure& structure, const std::function<bool()>& stop,
                   Frontier& frontier);
 
-// The forward part as equal stages of one or more periods, solved as a uniform chain. Offers
-// nothing where the forward part does not repeat eight times or more.
+// The forward part as equal stages of one or more periods, solved as uniform chains with several
+// choices of what is recorded; the same levels. Offers nothing where the forward part does not
+// repeat eight times or more.
 void offer_periods(const Structure& structure, const std::function<bool()>& stop,
                    Frontier& frontier);
 
