@@ -11,6 +11,7 @@ packages=(
   dataset-fashion-mnist    # the demo's images
   bible-kjv bible-kjv-text # the demo's book
   librsvg2-bin             # pictures as PNG
+  libgloo-dev              # optional: gradients between processes
   coinor-libclp-dev        # optional: lower bounds on the cost of plans by linear programs
 )
 if [ "${1:-}" = --dev ]; then

@@ -52,7 +52,7 @@ inline constexpr ElementType kElementOf<std::uint64_t> = ElementType::kU64;
 struct CommOptions {
   int rank = 0;
   int world_size = 1;
-  // For each operation, joining the group included: after that long without its end, it fails.
+  // Of each operation, joining the group included: one that does not end has failed by then.
   std::chrono::milliseconds timeout{30'000};
   std::string name = "world";  // in messages
 };

@@ -1,0 +1,349 @@
+#include "runtime/comm/gloo/gloo_group.h"
+
+#include <atomic>
+#include <cstring>
+#include <gloo/rendezvous/context.h>
+#include <gloo/rendezvous/store.h>
+#include <gloo/transport/tcp/device.h>
+#include <mutex>
+#include <utility>
+
+#include "base/error.h"
+#include "runtime/comm/queued_communicator.h"
+#include "runtime/comm/reduce.h"
+
+namespace reprise::runtime::comm {
+namespace {
+
+using gloo::transport::UnboundBuffer;
+using std::chrono::milliseconds;
+
+constexpr std::size_t kPartBytes = std::size_t{1} << 18;  // of one rank, in one segment
+constexpr std::size_t kGatherBytes = std::size_t{1} << 20;
+
+// Gloo's addresses, through our store.
+class AddressStore final : public gloo::rendezvous::Store {
+ public:
+  AddressStore(StoreClient& client, milliseconds timeout) : client_(client), timeout_(timeout) {}
+  void set(const std::string& key, const std::vector<char>& data) override {
+    client_.set("gloo/" + key, {data.data(), data.size()});
+  }
+  std::vector<char> get(const std::string& key) override {
+    const std::string value = client_.get("gloo/" + key, Clock::now() + timeout_);
+    return {value.begin(), value.end()};
+  }
+  void wait(const std::vector<std::string>& keys) override { wait(keys, timeout_); }
+  void wait(const std::vector<std::string>& keys, const milliseconds& timeout) override {
+    for (const std::string& key : keys) (void)client_.get("gloo/" + key, Clock::now() + timeout);
+  }
+
+ private:
+  StoreClient& client_;
+  const milliseconds timeout_;
+};
+
+// Part `index` of a segment, in bytes.
+struct Piece {
+  std::size_t offset = 0, bytes = 0;
+};
+
+class GlooCommunicator final : public QueuedCommunicator {
+ public:
+  GlooCommunicator(const CommOptions& options, GlooGroup group,
+                   const std::function<std::string(const std::string&)>& address)
+      : QueuedCommunicator(options), server_(std::move(group.server)) {
+    group.member_options.failed = [this](const Failure&) { wake_waits(); };
+    membership_ = std::make_unique<Membership>(group.member_options);
+    address_ = address(membership_->own_address());
+    try {
+      connect(group.member_options);
+    } catch (const std::exception& error) {
+      const auto first = membership_->failure(milliseconds(200));
+      const Failure failure = first.value_or(
+          Failure{rank(), fmt::format("no connection from {} to the other ranks: {}; set "
+                                      "GLOO_SOCKET_IFNAME to the interface that reaches them",
+                                      address_, error.what())});
+      membership_->fail(failure.reason);
+      throw CommError(rank(), "connecting", failure);
+    }
+    const std::size_t parts = static_cast<std::size_t>(world_size() - 1) * kPartBytes;
+    for (Stage& stage : stages_) stage.bytes.resize(parts);
+    start_thread();
+  }
+
+  ~GlooCommunicator() override {
+    if (busy()) interrupt({rank(), "it left the group in the middle of an operation"});
+    stop_thread();
+    membership_.reset();  // says goodbye
+    if (context_) context_->closeConnections();
+    server_.reset();  // waits for the goodbyes of the others
+  }
+
+  [[nodiscard]] std::string description() const override {
+    return fmt::format("gloo, {} ranks, {}", world_size(), address_);
+  }
+  [[nodiscard]] base::Bytes reserved_bytes() const override {
+    return static_cast<base::Bytes>(stages_[0].bytes.size() + stages_[1].bytes.size());
+  }
+
+ protected:
+  void execute(const Operation& operation) override;
+  void interrupt(const Failure& failure) noexcept override {
+    membership_->fail(failure.reason);
+    wake_waits();
+  }
+
+ private:
+  // What one rank received for its part of a segment.
+  struct Stage {
+    std::vector<std::byte> bytes;
+    std::unique_ptr<UnboundBuffer> buffer;
+  };
+  // Bytes of one operation that Gloo reads and writes.
+  using Buffer = std::unique_ptr<UnboundBuffer>;
+
+  void connect(const MemberOptions& options);
+  void all_reduce(const Operation& operation);
+  void broadcast(const Operation& operation);
+  void all_gather(const Operation& operation);
+  void begin_segment(const Operation& operation, UnboundBuffer& buffer, std::size_t segment);
+  void end_segment(const Operation& operation, UnboundBuffer& buffer, std::size_t segment);
+  [[nodiscard]] Piece piece_of(const Operation& operation, std::size_t segment, int owner) const;
+  [[nodiscard]] std::size_t segment_elements(const Operation& operation) const {
+    return kPartBytes / element_bytes(operation.type) * static_cast<std::size_t>(world_size());
+  }
+  // Unique among the messages under way, and never the same for operations that differ.
+  [[nodiscard]] std::uint64_t slot(std::size_t segment, int phase) const {
+    return signature_ << 24 | (segment & 0x7FFFFF) << 1 | static_cast<std::uint64_t>(phase);
+  }
+  void receive(UnboundBuffer& buffer);
+  void sent(UnboundBuffer& buffer);
+  template <class Wait>
+  void wait(UnboundBuffer& buffer, Wait&& wait_one);
+  void wake_waits() noexcept;
+  template <class F>
+  void for_others(F&& f) const {  // beginning behind this rank, so that not all begin with rank 0
+    for (int i = 1; i < world_size(); ++i) f((rank() + i) % world_size());
+  }
+
+  std::unique_ptr<StoreServer> server_;
+  std::unique_ptr<Membership> membership_;
+  std::unique_ptr<StoreClient> keys_;
+  std::shared_ptr<gloo::rendezvous::Context> context_;
+  std::string address_;
+  Stage stages_[2];
+  std::uint64_t signature_ = 0;
+  Clock::time_point deadline_{};
+  std::mutex wait_mutex_;
+  UnboundBuffer* waiting_ = nullptr;
+  std::atomic<bool> interrupted_{false};
+};
+
+void GlooCommunicator::connect(const MemberOptions& options) {
+  keys_ = std::make_unique<StoreClient>(options);
+  gloo::transport::tcp::attr attributes;
+  attributes.hostname = address_;
+  auto device = gloo::transport::tcp::CreateDevice(attributes);
+  context_ = std::make_shared<gloo::rendezvous::Context>(rank(), world_size());
+  context_->setTimeout(this->options().timeout);
+  AddressStore store(*keys_, this->options().timeout);
+  context_->connectFullMesh(store, device);
+}
+
+void GlooCommunicator::wake_waits() noexcept {
+  interrupted_ = true;
+  const std::lock_guard lock(wait_mutex_);
+  if (waiting_ == nullptr) return;
+  waiting_->abortWaitRecv();
+  waiting_->abortWaitSend();
+}
+
+template <class Wait>
+void GlooCommunicator::wait(UnboundBuffer& buffer, Wait&& wait_one) {
+  const auto set_waiting = [this](UnboundBuffer* waiting) {
+    const std::lock_guard lock(wait_mutex_);
+    waiting_ = waiting;
+  };
+  set_waiting(&buffer);
+  const auto left = std::chrono::ceil<milliseconds>(deadline_ - Clock::now());
+  bool done = false;
+  try {
+    done = !interrupted_ && wait_one(std::max(left, milliseconds(1)));
+  } catch (...) {
+    set_waiting(nullptr);
+    throw;
+  }
+  set_waiting(nullptr);
+  if (!done) throw gloo::IoException("interrupted");
+}
+
+void GlooCommunicator::receive(UnboundBuffer& buffer) {
+  wait(buffer, [&](milliseconds left) { return buffer.waitRecv(left); });
+}
+void GlooCommunicator::sent(UnboundBuffer& buffer) {
+  wait(buffer, [&](milliseconds left) { return buffer.waitSend(left); });
+}
+
+void GlooCommunicator::execute(const Operation& operation) {
+  const std::string text = operation.text();
+  const std::uint64_t all_bits = std::hash<std::string>{}(text);
+  signature_ = (all_bits ^ all_bits >> 40) & 0xFFFFFFFFFF;
+  // The rest of the time-out is for finding out whose fault it is.
+  deadline_ = Clock::now() + options().timeout * 8 / 10;
+  membership_->entered(static_cast<std::int64_t>(operation.sequence), text);
+  try {
+    switch (operation.kind) {
+      case Operation::Kind::kAllReduce:
+        all_reduce(operation);
+        break;
+      case Operation::Kind::kBroadcast:
+        broadcast(operation);
+        break;
+      case Operation::Kind::kBarrier:
+      case Operation::Kind::kAllGather:
+        all_gather(operation);
+        break;
+    }
+  } catch (const gloo::Exception& error) {
+    // The store knows better than a broken connection who is at fault; news may be on their way.
+    if (Clock::now() >= deadline_) membership_->stalled();
+    const auto first = membership_->failure(
+        std::clamp(options().timeout / 10, milliseconds(200), milliseconds(2000)));
+    const Failure failure = first.value_or(Failure{std::nullopt, error.what()});
+    if (!first) membership_->fail(failure.reason);
+    throw CommError(rank(), text, failure);
+  }
+  membership_->finished();
+}
+
+Piece GlooCommunicator::piece_of(const Operation& operation, std::size_t segment, int owner) const {
+  const std::size_t size = element_bytes(operation.type);
+  const std::size_t begin = segment * segment_elements(operation);
+  const std::size_t count =
+      std::min(segment_elements(operation), operation.data.size() / size - begin);
+  const Part part = part_of(count, world_size(), owner);
+  return {(begin + part.begin) * size, part.size() * size};
+}
+
+// Asks for this rank's part from all others, and sends them theirs.
+void GlooCommunicator::begin_segment(const Operation& operation, UnboundBuffer& buffer,
+                                     std::size_t segment) {
+  Stage& stage = stages_[segment % 2];
+  const Piece mine = piece_of(operation, segment, rank());
+  for_others([&](int other) {
+    const auto place = static_cast<std::size_t>(other < rank() ? other : other - 1);
+    if (mine.bytes > 0) stage.buffer->recv(other, slot(segment, 0), place * kPartBytes, mine.bytes);
+    const Piece theirs = piece_of(operation, segment, other);
+    if (theirs.bytes > 0) buffer.send(other, slot(segment, 0), theirs.offset, theirs.bytes);
+  });
+}
+
+// Adds up this rank's part, sends the sum to all, and asks for theirs.
+void GlooCommunicator::end_segment(const Operation& operation, UnboundBuffer& buffer,
+                                   std::size_t segment) {
+  Stage& stage = stages_[segment % 2];
+  const Piece mine = piece_of(operation, segment, rank());
+  const std::size_t count = mine.bytes / element_bytes(operation.type);
+  if (mine.bytes > 0) for_others([&](int) { receive(*stage.buffer); });
+  std::byte* own = operation.data.data() + mine.offset;
+  // ((x0 + x1) + x2) + ...: own values are one of the terms, and the sum grows in place of x0.
+  std::byte* sum = rank() == 0 ? own : stage.bytes.data();
+  for (int r = 1; r < world_size() && count > 0; ++r) {
+    const auto place = static_cast<std::size_t>(r < rank() ? r : r - 1);
+    const std::byte* term = r == rank() ? own : stage.bytes.data() + place * kPartBytes;
+    combine(sum, term, count, operation.type, operation.reduction);
+  }
+  if (sum != own && count > 0) std::memcpy(own, sum, mine.bytes);
+  for_others([&](int other) {
+    if (mine.bytes > 0) buffer.send(other, slot(segment, 1), mine.offset, mine.bytes);
+    const Piece theirs = piece_of(operation, segment, other);
+    if (theirs.bytes > 0) buffer.recv(other, slot(segment, 1), theirs.offset, theirs.bytes);
+  });
+}
+
+void GlooCommunicator::all_reduce(const Operation& operation) {
+  const std::size_t elements = operation.data.size() / element_bytes(operation.type);
+  if (elements == 0) return;
+  const std::size_t per_segment = segment_elements(operation);
+  const std::size_t segments = (elements + per_segment - 1) / per_segment;
+  for (Stage& stage : stages_)
+    stage.buffer = context_->createUnboundBuffer(stage.bytes.data(), stage.bytes.size());
+  const Buffer buffer = context_->createUnboundBuffer(operation.data.data(), operation.data.size());
+  // While one segment is added up, the parts of the next one travel.
+  begin_segment(operation, *buffer, 0);
+  std::size_t sends = 0, receives = 0;
+  for (std::size_t segment = 0; segment < segments; ++segment) {
+    if (segment + 1 < segments) begin_segment(operation, *buffer, segment + 1);
+    end_segment(operation, *buffer, segment);
+    for_others([&](int other) {
+      if (piece_of(operation, segment, rank()).bytes > 0) ++sends;
+      if (piece_of(operation, segment, other).bytes == 0) return;
+      ++sends;
+      ++receives;
+    });
+  }
+  for (; receives > 0; --receives) receive(*buffer);
+  for (; sends > 0; --sends) sent(*buffer);
+}
+
+void GlooCommunicator::broadcast(const Operation& operation) {
+  if (operation.data.empty()) return;
+  const Buffer buffer = context_->createUnboundBuffer(operation.data.data(), operation.data.size());
+  if (rank() != operation.root) {
+    buffer->recv(operation.root, slot(0, 0));
+    return receive(*buffer);
+  }
+  for_others([&](int other) { buffer->send(other, slot(0, 0)); });
+  for_others([&](int) { sent(*buffer); });
+}
+
+// Lengths first, then as many bytes. A barrier is one of lengths alone.
+void GlooCommunicator::all_gather(const Operation& operation) {
+  const bool barrier = operation.kind == Operation::Kind::kBarrier;
+  const auto ranks = static_cast<std::size_t>(world_size());
+  std::vector<std::uint64_t> lengths(ranks);
+  lengths[static_cast<std::size_t>(rank())] = operation.mine.size();
+  const Buffer length_buffer =
+      context_->createUnboundBuffer(lengths.data(), ranks * sizeof(std::uint64_t));
+  const auto at = [](int r) { return static_cast<std::size_t>(r) * sizeof(std::uint64_t); };
+  for_others([&](int other) {
+    length_buffer->recv(other, slot(0, 0), at(other), sizeof(std::uint64_t));
+    length_buffer->send(other, slot(0, 0), at(rank()), sizeof(std::uint64_t));
+  });
+  for_others([&](int) { receive(*length_buffer); });
+  for_others([&](int) { sent(*length_buffer); });
+  if (barrier) return;
+  std::vector<std::string>& all = *operation.gathered;
+  all.resize(ranks);
+  for (std::size_t r = 0; r < ranks; ++r) {
+    if (lengths[r] > kGatherBytes)
+      throw base::device_error("rank {} sends {} bytes, more than {}", r, lengths[r], kGatherBytes);
+    all[r].resize(lengths[r]);
+  }
+  all[static_cast<std::size_t>(rank())] = operation.mine;
+  std::vector<Buffer> buffers(ranks);
+  for (std::size_t r = 0; r < ranks; ++r)
+    if (lengths[r] > 0) buffers[r] = context_->createUnboundBuffer(all[r].data(), all[r].size());
+  const Buffer& own = buffers[static_cast<std::size_t>(rank())];
+  for_others([&](int other) {
+    if (const Buffer& theirs = buffers[static_cast<std::size_t>(other)])
+      theirs->recv(other, slot(0, 1));
+    if (own) own->send(other, slot(0, 1));
+  });
+  for_others([&](int other) {
+    if (const Buffer& theirs = buffers[static_cast<std::size_t>(other)]) receive(*theirs);
+  });
+  for_others([&](int) {
+    if (own) sent(*own);
+  });
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_gloo_group(
+    const CommOptions& options, GlooGroup group,
+    const std::function<std::string(const std::string&)>& address) {
+  return std::make_unique<GlooCommunicator>(options, std::move(group), address);
+}
+
+}  // namespace reprise::runtime::comm
