@@ -63,7 +63,7 @@ TEST(Breakdown, ExtraRunsAddUpToWhatTheScheduleRepeats) {
 }
 
 TEST(Breakdown, ManyNumberedPartsAreOne) {
-  const auto step = plan_blocks(30, {});
+  const auto step = plan_blocks(30, {.planner = "keep_all", .find_floor = false});
   const auto parts = fate_by_part(step);
   ASSERT_EQ(parts.size(), 2U);
   EXPECT_EQ(parts[0].group, "b*");

@@ -56,7 +56,8 @@ TEST(OutOfMemoryCase, ABudgetBeyondTheMachineIsFineWhenTheStepIsSmall) {
   const Ran ran = run_cli(training({"--budget", "100TB", "--json"}));
   EXPECT_EQ(ran.code, kOk) << ran.err;
   const auto plan = ran.document().at("plan");
-  EXPECT_EQ(plan.at("peak_bytes"), plan.at("keep_all_bytes"));
+  EXPECT_EQ(plan.at("recomputed_nodes"), 0);
+  EXPECT_LE(plan.at("peak_bytes"), plan.at("keep_all_bytes"));
 }
 
 }  // namespace

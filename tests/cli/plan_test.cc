@@ -32,13 +32,15 @@ TEST(PlanCommand, WithoutABudgetNothingIsRecomputed) {
   const Json document = plan({});
   EXPECT_EQ(document["recomputed_nodes"], 0);
   EXPECT_EQ(document["overhead"], 0.0);
-  EXPECT_EQ(document["peak_bytes"], document["keep_all_bytes"]);
+  // The same buffers as keep_all's; auto may pack them a little tighter.
+  EXPECT_LE(document["peak_bytes"], document["keep_all_bytes"]);
+  EXPECT_GT(document["peak_bytes"], document["keep_all_bytes"].get<double>() * 0.99);
   EXPECT_EQ(document["gap"], 0.0);
 }
 
 TEST(PlanCommand, ParametersAreCountedAsWritten) {
-  // 16 inputs -> 8 layers of 16 -> 3 classes: 8 * (16 * 16 + 16) + 3 * 16 + 3.
-  EXPECT_EQ(plan({})["parameters"], 8 * (16 * 16 + 16) + 3 * 16 + 3);
+  // 16 inputs -> 4 layers of 16 -> 3 classes: 4 * (16 * 16 + 16) + 3 * 16 + 3.
+  EXPECT_EQ(plan({})["parameters"], 4 * (16 * 16 + 16) + 3 * 16 + 3);
 }
 
 TEST(PlanCommand, TheCategoriesAddUpToThePeak) {

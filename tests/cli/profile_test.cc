@@ -67,12 +67,11 @@ TEST(ProfileCommand, PlansFindWhatItMeasured) {
   EXPECT_EQ(before["cost_source"], "analytic");
   const Json profile = document("profile", {"--repeats", "2"});
   EXPECT_THAT(profile["cache_file"].get<std::string>(), StartsWith(cache.folder().path().string()));
-  for (const char* command : {"plan", "sweep"}) {
-    const Json after = document(command, {});
-    EXPECT_EQ(after["costs"], "measured") << command;
-    EXPECT_EQ(after["costs_file"], profile["cache_file"]) << command;
-    EXPECT_EQ(after["costs_date"].get<std::string>().size(), 10U) << command;
-    EXPECT_EQ(after["keep_all_cost_ns"], profile["total_ns"]) << command;
+  for (const Json& after : {document("plan", {}), document("sweep", {"--budgets", "2"})}) {
+    EXPECT_EQ(after["costs"], "measured") << after;
+    EXPECT_EQ(after["costs_file"], profile["cache_file"]) << after;
+    EXPECT_EQ(after["costs_date"].get<std::string>().size(), 10U) << after;
+    EXPECT_EQ(after["keep_all_cost_ns"], profile["total_ns"]) << after;
   }
   // The same flags, the same plan; and the estimate whenever it is asked for.
   Json twice = document("plan", {"--budget", "floor"});
