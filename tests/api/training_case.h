@@ -44,7 +44,8 @@ inline SessionOptions on(const std::string& device, const std::string& planner =
   options.threads = 1;
   options.plan.planner = planner;
   options.plan.budget = budget;
-  options.plan.search_moves = 5;  // any plan will do
+  options.plan.search_moves = 5;    // any plan will do
+  options.plan.find_floor = false;  // asked for by Budget::Kind::kFloor only
   return options;
 }
 
