@@ -7,6 +7,14 @@ target_compile_options(reprise_options INTERFACE -Wall -Wextra -Wpedantic -Wshad
 if(REPRISE_SANITIZE)
   target_compile_options(reprise_options INTERFACE -fsanitize=${REPRISE_SANITIZE} -fno-omit-frame-pointer)
   target_link_options(reprise_options INTERFACE -fsanitize=${REPRISE_SANITIZE})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")  # which tells by __has_feature only; GCC's names serve
+    if(REPRISE_SANITIZE MATCHES "thread")
+      target_compile_definitions(reprise_options INTERFACE __SANITIZE_THREAD__=1)
+    endif()
+    if(REPRISE_SANITIZE MATCHES "address")
+      target_compile_definitions(reprise_options INTERFACE __SANITIZE_ADDRESS__=1)
+    endif()
+  endif()
 endif()
 
 function(reprise_add_library folder)

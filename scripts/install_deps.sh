@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what building and testing Reprise needs on Debian 12. Skips what is there; asks nothing.
-#   scripts/install_deps.sh [--dev]     --dev adds clang-format, clang-tidy and ccache
+#   scripts/install_deps.sh [--dev] [--tsan]
+#     --dev adds clang-format, clang-tidy and ccache; --tsan what the thread sanitizer's build needs
 set -euo pipefail
 
 packages=(
@@ -14,12 +15,16 @@ packages=(
   libgloo-dev              # optional: gradients between processes
   coinor-libclp-dev        # optional: lower bounds on the cost of plans by linear programs
 )
-if [ "${1:-}" = --dev ]; then
-  packages+=(clang-format clang-tidy ccache)
-elif [ $# -gt 0 ]; then
-  echo "install_deps: unknown argument '$1'; only --dev is known" >&2
-  exit 2
-fi
+for argument in "$@"; do
+  case $argument in
+    --dev) packages+=(clang-format clang-tidy ccache) ;;
+    --tsan) packages+=(clang libomp-dev) ;;
+    *)
+      echo "install_deps: unknown argument '$argument'; --dev and --tsan are known" >&2
+      exit 2
+      ;;
+  esac
+done
 
 missing=()
 for package in "${packages[@]}"; do
