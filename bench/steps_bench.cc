@@ -1,19 +1,23 @@
-// Whole training steps at three budgets: what recomputation costs next to what was planned.
+// Whole training steps, planners side by side at several budgets: what recomputation costs next to
+// what was planned. Plans weigh costs that are measured here, before the first step of each model.
 //
 // Counters: items/s; flop/s over all kernel runs of the schedule, repeated ones too; the arena; the
 // plan's own time for the step, to be held against the measured one; its planned overhead.
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
 #include "benchmark/benchmark.h"
 
+#include "api/profile.h"
 #include "api/session.h"
-#include "graph/random.h"
 #include "models/model.h"
 #include "schedule/usage.h"
 
@@ -31,10 +35,16 @@ std::vector<Work> all_work() {
   models::ModelOptions fashion{
       .batch = 64, .channels = 1, .height = 28, .width = 28, .classes = 10};
   models::ModelOptions imagenet{.batch = 4};
+  models::ModelOptions cifar{.batch = 32, .channels = 3, .height = 32, .width = 32, .classes = 10};
   models::ModelOptions text{.batch = 16, .hidden = 256, .vocabulary = 96, .seq_len = 256};
+  models::ModelOptions long_text = text;
+  long_text.seq_len = 1000;
+  long_text.chunk = 8;
   return {{"resnet20", "resnet20", fashion},
           {"resnet50", "resnet50", imagenet},
-          {"lstm", "lstm", text}};
+          {"resnet110", "resnet110", cifar},
+          {"lstm", "lstm", text},
+          {"lstm1000", "lstm", long_text}};
 }
 
 using Batch = std::vector<std::pair<std::string, std::vector<std::byte>>>;
@@ -81,21 +91,40 @@ api::Budget part_of_activations(const api::Session& whole, int percent) {
   return {.kind = api::Budget::Kind::kBytes, .bytes = std::max(whole.report().floor_bytes, bytes)};
 }
 
-std::unique_ptr<api::Session> make_session(const models::Model& model, const api::Budget& budget) {
+// The file with the costs of the model's nodes, measured when first asked for.
+std::filesystem::path measured_costs(const Work& work) {
+  static std::map<std::string, std::filesystem::path> files;
+  std::filesystem::path& file = files[work.name];
+  if (file.empty()) {
+    api::TrainOptions options;
+    options.model = work.model;
+    options.model_options = work.options;
+    options.evaluate = false;
+    file = std::filesystem::temp_directory_path() /
+           ("reprise_steps_" + std::to_string(::getpid()) + "_" + work.name + ".json");
+    runtime::save_costs(file, api::profile(options, {}).table);
+  }
+  return file;
+}
+
+std::unique_ptr<api::Session> make_session(const Work& work, const models::Model& model,
+                                           const std::string& planner, const api::Budget& budget) {
   api::SessionOptions options;
+  options.plan.planner = planner;
   options.plan.budget = budget;
+  options.costs = {.kind = api::CostChoice::Kind::kFile, .file = measured_costs(work)};
   auto made = api::Session::create(model, {}, {}, options);
   auto* session = std::get_if<std::unique_ptr<api::Session>>(&made);
   return session == nullptr ? nullptr : std::move(*session);
 }
 
-void run_steps(benchmark::State& state, const Work& work, int percent) {
+void run_steps(benchmark::State& state, const Work& work, const std::string& planner, int percent) {
   const models::Model model = models::make_model(work.model, work.options);
-  auto session = make_session(model, {});
-  if (percent < 100) {
+  auto session = make_session(work, model, "keep_all", {});
+  if (planner != "keep_all") {
     const api::Budget budget = part_of_activations(*session, percent);
     session.reset();  // one arena at a time
-    session = make_session(model, budget);
+    session = make_session(work, model, planner, budget);
   }
   if (session == nullptr) return state.SkipWithError("the budget is infeasible");
   const Batch batch = make_batch(model.graph);
@@ -115,14 +144,24 @@ void run_steps(benchmark::State& state, const Work& work, int percent) {
   state.counters["overhead_%"] = report.overhead * 100.0;
 }
 
+void add_benchmark(const Work& work, const std::string& planner, int percent) {
+  const std::string name =
+      std::string(work.name) + "/activations:" + std::to_string(percent) + "%/" + planner;
+  benchmark::RegisterBenchmark(name.c_str(),
+                               [work, planner, percent](benchmark::State& state) {
+                                 run_steps(state, work, planner, percent);
+                               })
+      ->Unit(benchmark::kMillisecond)
+      ->UseRealTime();
+}
+
 const bool registered = [] {
   for (const Work& work : all_work()) {
-    for (const int percent : {100, 50, 25}) {
-      benchmark::RegisterBenchmark(
-          (std::string(work.name) + "/activations:" + std::to_string(percent) + "%").c_str(),
-          [work, percent](benchmark::State& state) { run_steps(state, work, percent); })
-          ->Unit(benchmark::kMillisecond)
-          ->UseRealTime();
+    add_benchmark(work, "keep_all", 100);
+    for (const int percent : {50, 33, 25, 10}) {
+      for (const char* planner : {"auto", "segments", "sqrt_n"}) {
+        add_benchmark(work, planner, percent);
+      }
     }
   }
   return true;
