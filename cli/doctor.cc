@@ -14,6 +14,7 @@
 #include "graph/prepared_names.h"
 #include "kernels/backend.h"
 #include "planner/strategy.h"
+#include "runtime/comm/gloo_communicator.h"
 #include "runtime/dataset.h"
 #include "runtime/memory_info.h"
 #include "runtime/processor_info.h"
@@ -51,6 +52,10 @@ std::vector<Finding> find_data_sets() {
   return {find("fashion-mnist", [] { return runtime::find_fashion_mnist().string(); })};
 }
 
+std::vector<Finding> find_transports() {
+  return {find("gloo", [] { return runtime::comm::gloo_version(); })};
+}
+
 Json findings_document(const std::vector<Finding>& findings) {
   Json list = Json::array();
   for (const Finding& finding : findings) {
@@ -75,6 +80,7 @@ Json document_of(const runtime::ProcessorInfo& processor) {
       {"model", processor.model}, {"cores", processor.cores}, {"extensions", processor.extensions}};
   document["memory_available_bytes"] = runtime::available_memory_bytes();
   document["devices"] = findings_document(find_devices());
+  document["transports"] = findings_document(find_transports());
   document["data_sets"] = findings_document(find_data_sets());
   document["planners"] = Json::array();
   for (const auto* strategy : planner::all_strategies()) {
@@ -104,7 +110,8 @@ int run_doctor(Context& context) {
   for (const auto& [name, version] : build_versions()) versions.add(name, version);
   context.out << "Machine\n"
               << machine.text() << "\nDevices (--device)\n"
-              << findings_text(find_devices()) << "\nData sets (--data)\n"
+              << findings_text(find_devices()) << "\nBetween processes\n"
+              << findings_text(find_transports()) << "\nData sets (--data)\n"
               << findings_text(find_data_sets()) << "\nPlanners (--planner)\n"
               << planners.text() << "\nVersions\n"
               << versions.text();

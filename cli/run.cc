@@ -163,6 +163,7 @@ const std::vector<Command>& all_commands() {
       {"show", "print a plan file", add_show},
       {"verify", "check a plan file against every rule", add_verify},
       {"map", "draw a plan's memory map as SVG", add_map},
+      {"launch", "several ranks on this machine, ended together", add_launch},
       {"doctor", "devices, libraries, data sets: what will be used", add_doctor},
   };
   return commands;
@@ -171,7 +172,8 @@ const std::vector<Command>& all_commands() {
 int run(const std::vector<std::string>& args, std::ostream& out, std::ostream& err,
         const RunOptions& options) {
   // Known before parsing, so that a parse error is a document too.
-  const bool json = std::find(args.begin(), args.end(), "--json") != args.end();
+  const auto own = std::find(args.begin(), args.end(), "--");  // behind it come another's flags
+  const bool json = std::find(args.begin(), own, "--json") != own;
   Context context{.out = out,
                   .err = err,
                   .json = json,
