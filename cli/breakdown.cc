@@ -38,7 +38,8 @@ std::vector<GroupFate> gather(const PlannedStep& step,
     if (run == 2) ++fate.recomputed;
     if (run > 1) {
       ++fate.extra_runs;
-      fate.extra_ns += step.prepared.nodes[instruction.node].cost_ns;
+      fate.extra_ns += step.prepared.nodes[instruction.node].cost_of(
+          static_cast<std::size_t>(instruction.algorithm));
       continue;
     }
     for (const SlotId slot : instruction.writes) {

@@ -86,7 +86,9 @@ class Differentiator {
       builder_.add_update(a.state, builder_.append(OpKind::kAssign, {a.state, a.x}, NoAttributes{},
                                                    a.name, Phase::kUpdate)[0]);
     }
-    return {builder_.finish(), std::move(warnings_)};
+    TrainingGraph made{builder_.finish(), std::move(warnings_)};
+    made.graph.updates_last = options_.updates_last;
+    return made;
   }
 
  private:

@@ -21,6 +21,8 @@ struct TrainingOptions {
   std::vector<ValueId> fetch_gradients{};
   // False: gradients only, no update nodes (for tests and for embedding in another trainer).
   bool update = true;
+  // Graph::updates_last of what is made. The nodes and their order are the same.
+  bool updates_last = false;
 };
 
 struct TrainingGraph {

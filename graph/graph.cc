@@ -1,5 +1,7 @@
 #include "graph/graph.h"
 
+#include <algorithm>
+
 namespace reprise::graph {
 
 ValueId storage_root(const Graph& graph, ValueId value) {
@@ -19,6 +21,36 @@ base::IdVector<ValueId, std::vector<NodeId>> readers_of(const Graph& graph) {
     }
   }
   return readers;
+}
+
+std::vector<NodeId> parameter_updates(const Graph& graph) {
+  std::vector<NodeId> nodes;
+  for (const Update& update : graph.updates) {
+    if (graph.values[update.initial].role != Role::kParameter) continue;
+    const NodeId node = graph.values[storage_root(graph, update.final)].producer;
+    if (node.valid()) nodes.push_back(node);
+  }
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  return nodes;
+}
+
+std::vector<ValueId> final_gradients(const Graph& graph) {
+  const std::vector<NodeId> updates = parameter_updates(graph);
+  std::vector<ValueId> gradients;
+  base::IdVector<ValueId, char> seen(graph.values.size(), 0);
+  for (NodeId node : updates) {
+    for (ValueId input : graph.nodes[node].inputs) {
+      const ValueId root = storage_root(graph, input);
+      const NodeId producer = graph.values[root].producer;
+      if (!producer.valid() || std::binary_search(updates.begin(), updates.end(), producer))
+        continue;
+      if (seen[root] != 0) continue;
+      seen[root] = 1;
+      gradients.push_back(root);
+    }
+  }
+  return gradients;
 }
 
 std::int64_t parameter_count(const Graph& graph) {

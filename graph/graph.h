@@ -57,7 +57,11 @@ struct Graph {
   base::IdVector<NodeId, Node> nodes;  // each node after the producers of its inputs
   std::vector<ValueId> outputs;        // fetched by the user: readable after the step
   std::vector<Update> updates;         // at most one per persistent value
-  ValueId loss{};                      // scalar; invalid in a graph without one
+  // Every gradient that an update of a parameter reads is there before the first of these updates
+  // runs, and all of them at one time: what clipping them by their common norm takes. False: each
+  // update may run as soon as its own gradient is final.
+  bool updates_last = false;
+  ValueId loss{};  // scalar; invalid in a graph without one
 
   friend bool operator==(const Graph&, const Graph&) = default;
 };
@@ -73,6 +77,12 @@ struct Graph {
 // inferred, roles, accumulate forms, in-place updates. Throws Error(kInput) naming the node or
 // value, both facts and the rule. O(values + nodes).
 void validate(const Graph& graph);
+
+// The nodes that make the next version of a parameter, in node order.
+[[nodiscard]] std::vector<NodeId> parameter_updates(const Graph& graph);
+
+// What those nodes read and other nodes make, each once, as storage roots: the final gradients.
+[[nodiscard]] std::vector<ValueId> final_gradients(const Graph& graph);
 
 // Number of elements over all parameters (trainable and frozen).
 [[nodiscard]] std::int64_t parameter_count(const Graph& graph);

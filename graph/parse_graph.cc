@@ -15,7 +15,7 @@ namespace {
 class GraphParser {
  public:
   void parse_line(TextLine& line) {
-    const std::string_view keyword = line.name("value, node, output, update, loss or end");
+    const std::string_view keyword = line.name("value, node, output, update, updates, loss or end");
     if (keyword == "value") {
       parse_value(line);
     } else if (keyword == "node") {
@@ -24,6 +24,8 @@ class GraphParser {
       graph_.outputs.push_back(known_value(line));
     } else if (keyword == "update") {
       parse_update(line);
+    } else if (keyword == "updates") {
+      parse_placement(line);
     } else if (keyword == "loss") {
       parse_loss(line);
     } else if (keyword == "name") {
@@ -31,7 +33,8 @@ class GraphParser {
     } else if (keyword == "end") {
       ended_ = true;
     } else {
-      throw line.fault("expected value, node, output, update, loss or end, got '{}'", keyword);
+      throw line.fault("expected value, node, output, update, updates, loss or end, got '{}'",
+                       keyword);
     }
     line.expect_end();
   }
@@ -96,6 +99,13 @@ class GraphParser {
     line.expect("->");
     update.final = known_value(line);
     graph_.updates.push_back(update);
+  }
+
+  // updates last
+  void parse_placement(TextLine& line) {
+    if (graph_.updates_last) throw line.fault("'updates last' stands here a second time");
+    line.expect("last");
+    graph_.updates_last = true;
   }
 
   // loss loss

@@ -40,6 +40,7 @@ std::string print_graph(const Graph& graph) {
     fmt::format_to(out, "update {} -> {}\n", graph.values[update.initial].name,
                    graph.values[update.final].name);
   }
+  if (graph.updates_last) text += "updates last\n";
   if (graph.loss.valid()) fmt::format_to(out, "loss {}\n", graph.values[graph.loss].name);
   text += "end\n";
   return text;

@@ -24,7 +24,8 @@ struct Call {
   std::span<const std::byte* const> inputs;
   std::span<std::byte* const> outputs;
   std::byte* workspace =
-      nullptr;  // PreparedNode::workspace_bytes, aligned to graph::kArenaAlignment
+      nullptr;  // PreparedNode::workspace_of(algorithm), aligned to graph::kArenaAlignment
+  std::int32_t algorithm = 0;  // of the node's
 };
 
 // The kernels of one prepared graph. run() never allocates and never blocks; it is not thread-safe.

@@ -43,7 +43,13 @@ class FormCheck {
     operands(instruction.reads, node.inputs, where, "reads");
     operands(instruction.writes, node.outputs, where, "writes");
     inside(instruction.workspace_offset, instruction.workspace_bytes, where + "'s workspace");
-    const Bytes booked = prepared_.nodes[instruction.node].workspace_bytes;
+    const graph::PreparedNode& facts = prepared_.nodes[instruction.node];
+    const auto algorithm = static_cast<std::size_t>(instruction.algorithm);
+    if (instruction.algorithm < 0 || algorithm >= facts.algorithms()) {
+      throw base::input_error("schedule: {} runs algorithm {}; the node has {}, counted from 0",
+                              where, instruction.algorithm, facts.algorithms());
+    }
+    const Bytes booked = facts.workspace_of(algorithm);
     if (instruction.workspace_bytes < booked) {
       throw base::input_error("schedule: {} has a workspace of {} bytes; the kernel needs {}",
                               where, instruction.workspace_bytes, booked);
@@ -116,6 +122,7 @@ Binding bind_schedule(const graph::PreparedGraph& prepared, const schedule::Sche
     bound.node = instruction.node;
     bound.input_count = static_cast<std::uint32_t>(instruction.reads.size());
     bound.output_count = static_cast<std::uint32_t>(instruction.writes.size());
+    bound.algorithm = instruction.algorithm;
     bound.addresses = binding.addresses.data() + binding.addresses.size();
     for (const SlotId slot : instruction.reads) bind(slot);
     for (const SlotId slot : instruction.writes) bind(slot);

@@ -20,6 +20,7 @@ struct BoundInstruction {
   std::uint32_t output_count = 0;
   std::byte* const* addresses = nullptr;  // inputs, then outputs
   std::byte* workspace = nullptr;         // null when the node books none
+  std::int32_t algorithm = 0;
   base::Bytes reach =
       0;  // highest end, in schedule offsets, of what this or an earlier one touches
 };

@@ -125,7 +125,8 @@ void Executor::Impl::call(const BoundInstruction& bound, const graph::StepContex
   const kernels::Call call{
       .inputs = std::span<const std::byte* const>(bound.addresses, bound.input_count),
       .outputs = std::span(bound.addresses + bound.input_count, bound.output_count),
-      .workspace = bound.workspace};
+      .workspace = bound.workspace,
+      .algorithm = bound.algorithm};
   program.run(bound.node, call, context);
 }
 

@@ -56,13 +56,17 @@ class Description {
     return graph_.values[schedule_.slots[slot].value].name;
   }
 
+  std::int64_t cost_of(const Instruction& at) const {
+    return prepared_.nodes[at.node].cost_of(static_cast<std::size_t>(at.algorithm));
+  }
+
   void write_figures() {
     line("graph         {}: {} nodes, {} values", graph_.name, graph_.nodes.size(),
          graph_.values.size());
     line("backend       {}, costs {}", prepared_.backend, prepared_.cost_source);
     double cost = 0, repeated = 0;  // of a file that nobody has checked: sums may be huge
     for (std::size_t i = 0; i < schedule_.instructions.size(); ++i) {
-      const auto one = static_cast<double>(prepared_.nodes[schedule_.instructions[i].node].cost_ns);
+      const auto one = static_cast<double>(cost_of(schedule_.instructions[i]));
       cost += one;
       if (usage_.activities[i] == Activity::kRecompute) repeated += one;
     }
@@ -127,8 +131,7 @@ class Description {
       const graph::Node& node = graph_.nodes[at.node];
       line("{:>12}  {:<11}{}{:<24}{:>11}{:>11.1f}", i, activity_name(usage_.activities[i]),
            padded(node.name, width), graph::op_info(node.op).name,
-           base::format_bytes(usage_.live_bytes[i]),
-           static_cast<double>(prepared_.nodes[at.node].cost_ns) / 1e3);
+           base::format_bytes(usage_.live_bytes[i]), static_cast<double>(cost_of(at)) / 1e3);
     }
     if (shown < schedule_.instructions.size()) {
       line("{:>12}  {} more", "...", schedule_.instructions.size() - shown);

@@ -1,7 +1,10 @@
 #include "schedule/problem.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <numeric>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 
@@ -13,6 +16,23 @@ using base::input_error;
 
 bool there_before_the_first_op(TensorKind kind) {
   return kind == TensorKind::kResident || kind == TensorKind::kInput;
+}
+
+// Fastest first, and each one has a reason to be there.
+void check_algorithms(const Op& op) {
+  for (std::size_t k = 1; k < op.choices(); ++k) {
+    const Algorithm before = op.algorithm(k - 1), algorithm = op.algorithm(k);
+    if (algorithm.workspace < 0) {
+      throw input_error("op '{}': algorithm {} has a workspace of {} bytes; a size is at least 0",
+                        op.name, k, algorithm.workspace);
+    }
+    if (algorithm.cost > before.cost && algorithm.workspace < before.workspace) continue;
+    throw input_error(
+        "op '{}': algorithm {} takes {} bytes and costs {}, the one before it {} and {}; each one "
+        "is "
+        "dearer than the one before and of less workspace",
+        op.name, k, algorithm.workspace, algorithm.cost, before.workspace, before.cost);
+  }
 }
 
 void check_sizes(const Problem& problem) {
@@ -32,8 +52,9 @@ void check_sizes(const Problem& problem) {
     if (op.cost < 0) {
       throw input_error("op '{}': cost {}; a cost is at least 0", op.name, op.cost);
     }
+    check_algorithms(op);
     bytes = checked_add(bytes, op.workspace, "bytes of all tensors and workspaces");
-    cost = checked_add(cost, op.cost, "cost of all ops");
+    cost = checked_add(cost, op.algorithm(op.leaner.size()).cost, "cost of all ops");
   }
 }
 
@@ -134,6 +155,28 @@ class Producers {
 };
 
 }  // namespace
+
+std::vector<std::size_t> set_algorithms(Op& op, const std::vector<Algorithm>& algorithms) {
+  std::vector<std::size_t> by_cost(algorithms.size());
+  std::iota(by_cost.begin(), by_cost.end(), std::size_t{0});
+  std::stable_sort(by_cost.begin(), by_cost.end(), [&](std::size_t a, std::size_t b) {
+    return std::pair(algorithms[a].cost, algorithms[a].workspace) <
+           std::pair(algorithms[b].cost, algorithms[b].workspace);
+  });
+  std::vector<std::size_t> kept;
+  op.leaner.clear();
+  for (const std::size_t k : by_cost) {
+    if (!kept.empty() && algorithms[k].workspace >= algorithms[kept.back()].workspace) continue;
+    if (kept.empty()) {
+      op.workspace = algorithms[k].workspace;
+      op.cost = algorithms[k].cost;
+    } else {
+      op.leaner.push_back(algorithms[k]);
+    }
+    kept.push_back(k);
+  }
+  return kept;
+}
 
 void validate(const Problem& problem) {
   check_sizes(problem);

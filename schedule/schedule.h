@@ -35,7 +35,8 @@ struct Instruction {
   std::vector<SlotId> reads;
   std::vector<SlotId> writes;
   Bytes workspace_offset = 0;
-  Bytes workspace_bytes = 0;
+  Bytes workspace_bytes = 0;   // what the algorithm books
+  std::int32_t algorithm = 0;  // of the node's; the same in all its runs
   friend bool operator==(const Instruction&, const Instruction&) = default;
 };
 

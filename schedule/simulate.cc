@@ -16,14 +16,16 @@ namespace {
 
 class Tracer {
  public:
-  Tracer(const Problem& problem, const Order& order)
+  Tracer(const Problem& problem, const Order& order, const Choices& choices)
       : problem_(problem),
         order_(order),
+        choices_(choices),
         steps_(static_cast<std::int64_t>(order.size())),
         newest_(problem.tensors.size()),
         ran_(problem.ops.size(), false) {}
 
   TraceResult run() {
+    check_choices();
     add_initial_copies();
     TraceResult result;
     if (!bind_all() || !keep_outputs() || !check_once_ops() || !assign_buffers()) {
@@ -38,6 +40,18 @@ class Tracer {
   bool fail(std::int64_t step, fmt::format_string<Args...> format, Args&&... args) {
     fault_ = OrderFault{step, fmt::format(format, std::forward<Args>(args)...)};
     return false;
+  }
+
+  void check_choices() const {
+    if (choices_.empty()) return;
+    REPRISE_CHECK(choices_.size() == problem_.ops.size(), "choices of {} ops, the problem has {}",
+                  choices_.size(), problem_.ops.size());
+    for (std::size_t i = 0; i < choices_.size(); ++i) {
+      const Op& op = problem_.ops[OpId(i)];
+      REPRISE_CHECK(choices_[i] >= 0 && static_cast<std::size_t>(choices_[i]) < op.choices(),
+                    "choice {} of op '{}', which has {} algorithms", choices_[i], op.name,
+                    op.choices());
+    }
   }
 
   const std::string& name(TensorId tensor) const { return problem_.tensors[tensor].name; }
@@ -70,7 +84,8 @@ class Tracer {
       return fail(step, "step {}: op '{}' runs a second time; it may run only once", step, op.name);
     }
     ran_[id.index()] = true;
-    trace_.cost = base::checked_add(trace_.cost, op.cost, "cost of the order");
+    trace_.cost = base::checked_add(trace_.cost, chosen_algorithm(problem_, choices_, id).cost,
+                                    "cost of the order");
     trace_.steps.push_back({.op = id,
                             .workspace = {},
                             .first_read = trace_.read_copies.size(),
@@ -130,9 +145,10 @@ class Tracer {
         Copy& copy = trace_.copies[id];
         if (!copy.buffer.valid()) open_buffer(copy);
       }
-      if (op.workspace > 0) {
+      const Bytes workspace = chosen_algorithm(problem_, choices_, at.op).workspace;
+      if (workspace > 0) {
         at.workspace =
-            trace_.buffers.push_back({.start = step, .end = step + 1, .bytes = op.workspace});
+            trace_.buffers.push_back({.start = step, .end = step + 1, .bytes = workspace});
       }
     }
     return true;
@@ -209,6 +225,7 @@ class Tracer {
 
   const Problem& problem_;
   const Order& order_;
+  const Choices& choices_;
   const std::int64_t steps_;
   std::vector<CopyId> newest_;  // per tensor
   std::vector<bool> ran_;       // per op
@@ -234,8 +251,8 @@ std::span<const CopyId> Trace::writes(std::size_t step) const {
               last ? written_copies.size() : steps[step + 1].first_write);
 }
 
-TraceResult trace_order(const Problem& problem, const Order& order) {
-  return Tracer(problem, order).run();
+TraceResult trace_order(const Problem& problem, const Order& order, const Choices& choices) {
+  return Tracer(problem, order, choices).run();
 }
 
 MemoryProfile profile_memory(const Trace& trace) {

@@ -74,7 +74,9 @@ struct TraceResult {
 // O(sum of op arities). Optional in-place pairs are taken whenever they are legal at that step: the
 // input is not read later, may go (neither resident nor an output), has the bytes of the output, is
 // not handed to another output, and every place where the op reads it has a pair with that output.
-[[nodiscard]] TraceResult trace_order(const Problem& problem, const Order& order);
+// `choices` names algorithms that exist (CHECKed).
+[[nodiscard]] TraceResult trace_order(const Problem& problem, const Order& order,
+                                      const Choices& choices = {});
 
 struct MemoryProfile {
   std::vector<Bytes> live_bytes;  // per step

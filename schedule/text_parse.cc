@@ -218,14 +218,30 @@ class Parser {
       line.expect("moved");
       facts.bytes_moved = finite_number(line, "a number of bytes");
       if (line.take("workspace")) facts.workspace_bytes = size(line, "a number of bytes");
+      bool other = false;
       if (line.take("inplace")) {
         do {
           facts.inplace.push_back(parse_pair(line, node));
-        } while (!line.done());
+          other = line.take("or");
+        } while (!line.done() && !other);
+      } else {
+        other = line.take("or");
       }
+      for (; other; other = line.take("or")) facts.others.push_back(parse_algorithm(line));
       line.expect_end();
       step_.prepared.nodes.push_back(std::move(facts));
     }
+  }
+
+  // After "or": "winograd" cost 40 workspace 4096.
+  static graph::Algorithm parse_algorithm(Line& line) {
+    graph::Algorithm algorithm;
+    algorithm.name = line.quoted("a name in quotes");
+    line.expect("cost");
+    algorithm.cost_ns = integer_in(line, "nanoseconds", 0, kLargest);
+    line.expect("workspace");
+    algorithm.workspace_bytes = size(line, "a number of bytes");
+    return algorithm;
   }
 
   // "0>1" or "0>1!": input > output, forced.
@@ -268,26 +284,29 @@ class Parser {
     }
   }
 
-  // Slot numbers up to the end of the line or to the word `stop`, which is taken. Returns whether
-  // that came.
-  bool slot_list(Line& line, std::string_view stop, std::vector<SlotId>& list) {
+  // Slot numbers up to the end of the line or to one of the words, which is taken and returned;
+  // "" at the end.
+  std::string_view slot_list(Line& line, std::initializer_list<std::string_view> stops,
+                             std::vector<SlotId>& list) {
     while (!line.done()) {
-      if (!stop.empty() && line.take(stop)) return true;
+      for (const std::string_view stop : stops) {
+        if (line.take(stop)) return stop;
+      }
       list.emplace_back(static_cast<std::size_t>(
           integer_in(line, "a slot", 0, std::ssize(step_.schedule.slots) - 1)));
     }
-    return false;
+    return "";
   }
 
   // The title has been taken as the end of the slots.
   void parse_instructions() {
     Line entry = lines_.next("entry");
     entry.expect("entry");
-    slot_list(entry, "", step_.schedule.entry);
+    slot_list(entry, {}, step_.schedule.entry);
     for (;;) {
       Line line = lines_.next("run or exit");
       if (line.take("exit")) {
-        slot_list(line, "", step_.schedule.exit);
+        slot_list(line, {}, step_.schedule.exit);
         break;
       }
       parse_run(line);
@@ -300,8 +319,15 @@ class Parser {
     Instruction at;
     at.node = named(line, node_names_, "the name of a node of the graph");
     line.expect("reads");
-    if (!slot_list(line, "writes", at.reads)) throw line.fail("writes");
-    if (slot_list(line, "workspace", at.writes)) {
+    if (slot_list(line, {"writes"}, at.reads).empty()) throw line.fail("writes");
+    std::string_view next = slot_list(line, {"algorithm", "workspace"}, at.writes);
+    if (next == "algorithm") {
+      const std::int64_t count = std::ssize(step_.prepared.nodes[at.node].others) + 1;
+      at.algorithm =
+          static_cast<std::int32_t>(integer_in(line, "an algorithm of the node", 1, count - 1));
+      if (line.take("workspace")) next = "workspace";
+    }
+    if (next == "workspace") {
       at.workspace_offset = size(line, "an offset");
       at.workspace_bytes = size(line, "a number of bytes");
     }

@@ -64,6 +64,10 @@ class Printer {
       for (const graph::InplacePair& pair : facts.inplace) {
         add(" {}>{}{}", pair.input, pair.output, pair.forced ? "!" : "");
       }
+      for (const graph::Algorithm& other : facts.others) {
+        add(" or {} cost {} workspace {}", graph::quote(other.name), other.cost_ns,
+            other.workspace_bytes);
+      }
       text_ += '\n';
     }
   }
@@ -95,6 +99,7 @@ class Printer {
       print_list(at.reads);
       add(" writes");
       print_list(at.writes);
+      if (at.algorithm != 0) add(" algorithm {}", at.algorithm);
       if (at.workspace_offset != 0 || at.workspace_bytes != 0) {
         add(" workspace {} {}", at.workspace_offset, at.workspace_bytes);
       }

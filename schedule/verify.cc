@@ -8,6 +8,8 @@ const char* rule_name(Rule rule) {
   switch (rule) {
     case Rule::kUnknownId:
       return "unknown_id";
+    case Rule::kAlgorithm:
+      return "algorithm";
     case Rule::kArity:
       return "arity";
     case Rule::kSlotValue:
@@ -40,8 +42,12 @@ const char* rule_name(Rule rule) {
       return "entry";
     case Rule::kExit:
       return "exit";
+    case Rule::kUpdateEarly:
+      return "update_early";
     case Rule::kRecomputeDiffers:
       return "recompute_differs";
+    case Rule::kAlgorithmDiffers:
+      return "algorithm_differs";
     case Rule::kPeak:
       return "peak";
     case Rule::kBudget:

@@ -26,6 +26,7 @@ class Replay {
 
   ReplayEnd run() {
     find_last_uses();
+    find_awaited();
     fill_entry();
     for (std::int64_t step = 0; step < steps_ && !report_.full(); ++step) {
       const Instruction& at = schedule_.instructions[static_cast<std::size_t>(step)];
@@ -35,6 +36,7 @@ class Replay {
       check_writes(step, at);
       check_forced_pairs(step, at);
       check_repetition(step, at);
+      check_update(step, at);
       execute(at);
     }
     return {std::move(owners_), std::move(written_), std::move(runs_)};
@@ -125,10 +127,12 @@ class Replay {
   // -- is what it writes free?
 
   void check_workspace(std::int64_t step, const Instruction& at) {
-    const Bytes booked = report_.prepared.nodes[at.node].workspace_bytes;
+    const Bytes booked =
+        report_.prepared.nodes[at.node].workspace_of(static_cast<std::size_t>(at.algorithm));
     if (at.workspace_bytes != booked) {
-      report_.add(Rule::kWorkspaceBytes, step, "has a workspace of {} bytes; the node books {}",
-                  at.workspace_bytes, booked);
+      report_.add(Rule::kWorkspaceBytes, step,
+                  "has a workspace of {} bytes; the node books {} for algorithm {}",
+                  at.workspace_bytes, booked, at.algorithm);
     }
     const ByteRange bytes = range_of(at.workspace_offset, at.workspace_bytes);
     if (bytes.empty()) return;
@@ -218,6 +222,25 @@ class Replay {
     }
   }
 
+  // -- do updates wait for all gradients?
+
+  void find_awaited() {
+    if (!report_.graph.updates_last) return;
+    awaited_ = graph::final_gradients(report_.graph);
+    updates_ = graph::parameter_updates(report_.graph);
+  }
+
+  void check_update(std::int64_t step, const Instruction& at) {
+    if (std::find(updates_.begin(), updates_.end(), at.node) == updates_.end()) return;
+    for (ValueId gradient : awaited_) {
+      if (runs_[report_.graph.values[gradient].producer] > 0) continue;
+      report_.add(Rule::kUpdateEarly, step,
+                  "updates a parameter before '{}' is made; updates come last in this graph",
+                  report_.value_name(gradient));
+    }
+    awaited_.clear();  // said once
+  }
+
   // -- does a repeated run repeat?
 
   void check_repetition(std::int64_t step, const Instruction& at) {
@@ -230,8 +253,13 @@ class Replay {
     for (SlotId slot : at.reads) found.push_back(value_in(slot));
     FirstRun& first = first_runs_[at.node];
     if (runs_[at.node] == 1) {
-      first = {step, std::move(found)};
+      first = {step, at.algorithm, std::move(found)};
       return;
+    }
+    if (at.algorithm != first.algorithm) {
+      report_.add(Rule::kAlgorithmDiffers, step,
+                  "runs again with algorithm {}, where the first run at step {} had {}",
+                  at.algorithm, first.step, first.algorithm);
     }
     for (std::size_t i = 0; i < found.size(); ++i) {
       if (found[i] == first.values[i]) continue;
@@ -265,6 +293,7 @@ class Replay {
 
   struct FirstRun {
     std::int64_t step = -1;
+    std::int32_t algorithm = 0;
     std::vector<ValueId> values;  // found in the bytes that it read
   };
 
@@ -276,6 +305,8 @@ class Replay {
   base::IdVector<SlotId, std::int64_t> needed_until_;  // last reader; steps_ for exit; -1: nobody
   base::IdVector<NodeId, int> runs_;
   base::IdVector<NodeId, FirstRun> first_runs_;
+  std::vector<NodeId> updates_;   // of parameters, where they come last
+  std::vector<ValueId> awaited_;  // before the first of them
 };
 
 }  // namespace

@@ -110,6 +110,11 @@ void verify_ids(VerifyReport& report) {
     const graph::Node& node = graph.nodes[at.node];
     check_arity(report, step, "reads", at.reads.size(), "inputs", node.inputs.size());
     check_arity(report, step, "writes", at.writes.size(), "outputs", node.outputs.size());
+    const std::size_t algorithms = report.prepared.nodes[at.node].algorithms();
+    if (at.algorithm < 0 || static_cast<std::size_t>(at.algorithm) >= algorithms) {
+      report.add(Rule::kAlgorithm, step, "runs algorithm {}; the node has {}, counted from 0",
+                 at.algorithm, algorithms);
+    }
   }
 }
 

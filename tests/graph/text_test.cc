@@ -108,7 +108,8 @@ TEST(GraphText, FaultsNameTheLineTheTextAndWhatWasExpected) {
     std::vector<std::string> parts;
   };
   const std::vector<Case> cases{
-      {"valve z input f32 []", {"line 5", "'valve'", "value, node, output, update, loss or end"}},
+      {"valve z input f32 []",
+       {"line 5", "'valve'", "value, node, output, update, updates, loss or end"}},
       {"value x input f32 []", {"line 5", "already is a value 'x'"}},
       {"value z inputs f32 []", {"line 5", "role 'inputs'", "parameter"}},
       {"value z input f64 []", {"line 5", "dtype 'f64'", "f32, i32, u8"}},

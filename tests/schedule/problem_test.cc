@@ -45,6 +45,35 @@ TEST(Problem, AcceptsACorrectOne) {
   EXPECT_NO_THROW(validate(Problem{}));
 }
 
+TEST(Problem, SetsTheAlgorithmsWorthHavingFastestFirst) {
+  Op op;
+  // 0 is dearer and larger than 3; 2 costs what 1 does and is larger; 4 is 3 again.
+  const auto kept = set_algorithms(op, {{100, 9}, {0, 20}, {10, 20}, {50, 5}, {50, 5}, {40, 8}});
+  EXPECT_THAT(kept, ::testing::ElementsAre(3, 5, 1));
+  EXPECT_EQ(op.algorithm(0), (Algorithm{50, 5}));
+  EXPECT_EQ(op.algorithm(1), (Algorithm{40, 8}));
+  EXPECT_EQ(op.algorithm(2), (Algorithm{0, 20}));
+  EXPECT_EQ(op.least_workspace(), 0);
+  EXPECT_THAT(set_algorithms(op, {{7, 3}}), ::testing::ElementsAre(0));
+  EXPECT_EQ(op.choices(), 1u);
+  EXPECT_EQ(op.least_workspace(), 7);
+}
+
+TEST(Problem, RejectsAlgorithmsOutOfOrder) {
+  const auto with = [](std::vector<Algorithm> leaner) {
+    return refusal([&](Problem& p) {
+      p.ops[OpId(0)].workspace = 8;
+      p.ops[OpId(0)].leaner = leaner;
+    });
+  };
+  EXPECT_EQ(with({{4, 2}, {0, 3}}), "accepted");  // the first one costs 1
+  EXPECT_THAT(with({{4, 1}}), HasSubstr("op 'f': algorithm 1 takes 4 bytes and costs 1, the one "
+                                        "before it 8 and 1"));
+  EXPECT_THAT(with({{4, 2}, {4, 3}}), HasSubstr("op 'f': algorithm 2 takes 4 bytes"));
+  EXPECT_THAT(with({{-4, 2}}), HasSubstr("op 'f': algorithm 1 has a workspace of -4 bytes"));
+  EXPECT_THAT(with({{4, kLargest}}), HasSubstr("cost of all ops"));
+}
+
 TEST(Problem, RejectsUnknownTensors) {
   EXPECT_EQ(refusal([](Problem& p) { p.ops[OpId(1)].inputs[0] = TensorId(3); }),
             "op 'g' reads tensor 3; the problem has 3 tensors");

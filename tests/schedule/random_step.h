@@ -37,7 +37,11 @@ class RandomStep {
       if (!reshape && draw(random_, 0, 2) == 0) {
         maker_.workspace(NodeId(i), draw(random_, 1, 150));
       }
+      if (!reshape && draw(random_, 0, 3) == 0) {
+        maker_.prepared().nodes[NodeId(i)].others = {{"other", draw(random_, 0, 1) * 64, 5}};
+      }
     }
+    maker_.prepared().graph.updates_last = draw(random_, 0, 1) == 0;
   }
 
   [[nodiscard]] const graph::PreparedGraph& prepared() { return maker_.prepared(); }
@@ -49,11 +53,22 @@ class RandomStep {
     for (int tries = 0;; ++tries) {
       REPRISE_CHECK(tries < 10000, "no order of the random step is an execution");
       const Order order = draw_order(random_, lowering.problem());
-      if (!trace_order(lowering.problem(), order).fault) return lowering.lower(order);
+      if (!trace_order(lowering.problem(), order).fault) {
+        return lowering.lower(order, draw_algorithms());
+      }
     }
   }
 
  private:
+  // One for each node.
+  std::vector<std::int32_t> draw_algorithms() {
+    std::vector<std::int32_t> algorithms;
+    for (const graph::PreparedNode& node : prepared().nodes) {
+      algorithms.push_back(static_cast<std::int32_t>(draw(random_, 0, std::ssize(node.others))));
+    }
+    return algorithms;
+  }
+
   std::string next(const std::string& letter) { return fmt::format("{}{}", letter, count_++); }
   graph::Shape vector_shape() { return {draw(random_, 0, 2) == 0 ? 40 : 16}; }
   ValueId pick() {

@@ -53,6 +53,23 @@ TEST(Simulate, PeakIsReadAfterOutputsAppearAndBeforeDeadInputsGo) {
   EXPECT_EQ(m.peak_step, 0);
 }
 
+TEST(Simulate, CountsTheChosenAlgorithmInEveryRunOfItsOp) {
+  auto p = two_steps(kResident);
+  Op& f = p.problem().ops[p.op_id("f")];
+  f.workspace = 8;
+  f.leaner = {{2, 5}};
+  const Order order = p.order({"f", "f", "g"});
+  // Fast: f takes x 10 + a 4 + 8 = 22 and costs 1 each time; lean: 16 and 5.
+  const TraceResult fast = trace_order(p.problem(), order);
+  EXPECT_THAT(profile_memory(fast.trace).live_bytes, ElementsAre(22, 22, 17));
+  EXPECT_EQ(fast.trace.cost, 3);
+  const TraceResult lean = trace_order(p.problem(), order, {1, 0});
+  EXPECT_THAT(profile_memory(lean.trace).live_bytes, ElementsAre(16, 16, 17));
+  EXPECT_EQ(lean.trace.cost, 11);
+  EXPECT_THAT(profile_memory(trace_order(p.problem(), order, {0, 0}).trace).live_bytes,
+              ElementsAre(22, 22, 17));
+}
+
 TEST(Simulate, ResidentTensorsCountInEveryStep) {
   auto p = two_steps(kResident);
   // g: x 10 + a 4 + b 3 = 17.

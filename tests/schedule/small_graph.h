@@ -112,8 +112,17 @@ class TestLowering {
     return order;
   }
 
-  [[nodiscard]] Schedule lower(const Order& order) const {
-    const TraceResult result = trace_order(problem_, order);
+  // `algorithms`: of each node; empty for the first ones.
+  [[nodiscard]] Schedule lower(const Order& order,
+                               const std::vector<std::int32_t>& algorithms = {}) const {
+    Problem problem = problem_;
+    for (std::size_t i = 0; i < algorithms.size(); ++i) {
+      const NodeId node(i);
+      if (!ops_[node].valid()) continue;  // a reshape
+      problem.ops[ops_.at(node)].workspace =
+          aligned(prepared_.nodes[node].workspace_of(static_cast<std::size_t>(algorithms[i])));
+    }
+    const TraceResult result = trace_order(problem, order);
     EXPECT_FALSE(result.fault) << result.fault->message;
     const Trace& trace = result.trace;
     const std::vector<Bytes> offsets = first_fit(trace);
@@ -130,11 +139,13 @@ class TestLowering {
     for (std::size_t step = 0; step < trace.steps.size(); ++step) {
       Instruction at;
       at.node = nodes_[trace.steps[step].op];
+      if (!algorithms.empty()) at.algorithm = algorithms[at.node.index()];
       for (CopyId copy : trace.reads(step)) at.reads.emplace_back(copy.index());
       for (CopyId copy : trace.writes(step)) at.writes.emplace_back(copy.index());
       if (const BufferId workspace = trace.steps[step].workspace; workspace.valid()) {
         at.workspace_offset = offsets[workspace.index()];
-        at.workspace_bytes = prepared_.nodes[at.node].workspace_bytes;
+        at.workspace_bytes =
+            prepared_.nodes[at.node].workspace_of(static_cast<std::size_t>(at.algorithm));
       }
       schedule.instructions.push_back(std::move(at));
     }

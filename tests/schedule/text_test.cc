@@ -70,6 +70,26 @@ TEST(ScheduleText, RoundTripsNumbersExactly) {
   EXPECT_EQ(parse_planned_step(print_planned_step(plan), "a.plan"), plan);
 }
 
+TEST(ScheduleText, RoundTripsAlgorithms) {
+  PlannedStep plan = tiny_plan();
+  const NodeId h = plan.schedule.instructions[0].node;  // with in-place pairs and a workspace
+  const NodeId y = plan.schedule.instructions[1].node;
+  plan.prepared.nodes[h].others = {{"im2col \"wide\"", 4096, 40}, {"", 0, 900}};
+  plan.prepared.nodes[y].others = {{"direct", 64, 7}};
+  plan.schedule.instructions[0].algorithm = 2;
+  plan.schedule.instructions[1].algorithm = 1;
+  plan.schedule.instructions[1].workspace_bytes = 64;
+  const std::string text = print_planned_step(plan);
+  EXPECT_THAT(text,
+              HasSubstr("inplace 0>0 1>0 or \"im2col \\\"wide\\\"\" cost 40 workspace 4096 or"));
+  EXPECT_THAT(text, HasSubstr("run y reads 4 writes 5 algorithm 1 workspace 0 64\n"));
+  EXPECT_EQ(parse_planned_step(text, "a.plan"), plan);
+  EXPECT_THAT(refusal(replaced(text, "writes 5 algorithm 1", "writes 5 algorithm 2")),
+              HasSubstr("expected an algorithm of the node in [1, 1], got \"2 workspace"));
+  EXPECT_THAT(refusal(replaced(text, "\"direct\" cost", "\"direct\" price")),
+              HasSubstr("expected 'cost'"));
+}
+
 TEST(ScheduleText, SkipsEmptyLinesAndComments) {
   const PlannedStep plan = tiny_plan();
   std::string text = replaced(print_planned_step(plan), "slots\n", "\n# offsets in bytes\nslots\n");

@@ -139,7 +139,15 @@ class Interpreter {
       writes.push_back(place(schedule_.slots[at.writes[i]].offset, node.outputs[i]));
       if (!inside(writes.back())) return false;
     }
-    const Bytes booked = prepared_.nodes[at.node].workspace_bytes;
+    if (at.algorithm < 0 || at.algorithm > std::ssize(prepared_.nodes[at.node].others)) {
+      return false;
+    }
+    if (algorithm_.emplace(at.node, at.algorithm).first->second != at.algorithm) return false;
+    if (!update_may_run(at.node)) return false;
+    const Bytes booked = at.algorithm == 0 ? prepared_.nodes[at.node].workspace_bytes
+                                           : prepared_.nodes[at.node]
+                                                 .others[static_cast<std::size_t>(at.algorithm) - 1]
+                                                 .workspace_bytes;
     const Place workspace{at.workspace_offset, at.workspace_offset + booked};
     if (booked > at.workspace_bytes || (booked > 0 && !inside(workspace))) return false;
     const bool ruined = hazards(at.node, reads, writes, booked > 0 ? workspace : Place{});
@@ -148,6 +156,22 @@ class Interpreter {
     }
     for (std::size_t o = 0; o < writes.size(); ++o) {
       store(writes[o].begin, node.outputs[o], ruined ? kGarbage : computed(at.node, o, inputs));
+    }
+    return true;
+  }
+
+  // Where updates come last: have all nodes run of which an update reads something?
+  bool update_may_run(NodeId node) const {
+    const auto is_update = [&](NodeId n) {
+      return n.valid() && graph_.nodes[n].op == graph::OpKind::kSgd;
+    };
+    if (!graph_.updates_last || !is_update(node)) return true;
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      if (!is_update(NodeId(n))) continue;
+      for (ValueId input : graph_.nodes[NodeId(n)].inputs) {
+        const NodeId maker = graph_.values[root(input)].producer;
+        if (maker.valid() && !is_update(maker) && !algorithm_.contains(maker)) return false;
+      }
     }
     return true;
   }
@@ -226,6 +250,7 @@ class Interpreter {
   std::vector<Byte> arena_;
   std::map<ValueId, Bytes> entry_offset_;
   std::map<NodeId, int> updates_;
+  std::map<NodeId, std::int32_t> algorithm_;  // of the first run of each node that has run
 };
 
 // One random change of a schedule.
@@ -238,7 +263,7 @@ class Mutator {
     if (s.slots.empty() || s.instructions.empty()) return;
     Slot& slot = s.slots[SlotId(below(s.slots.size()))];
     Instruction& at = s.instructions[below(s.instructions.size())];
-    switch (draw(random_, 0, 15)) {
+    switch (draw(random_, 0, 16)) {
       case 0:
         slot.offset += 32 * draw(random_, -4, 4);
         return;
@@ -288,6 +313,9 @@ class Mutator {
         return;
       case 14:
         mutate_list(s, draw(random_, 0, 1) == 0 ? s.entry : s.exit);
+        return;
+      case 15:
+        at.algorithm += static_cast<std::int32_t>(draw(random_, -1, 1));
         return;
       default:
         at.node = NodeId(below(prepared_.graph.nodes.size() + 1));

@@ -186,11 +186,45 @@ TEST_F(Verify, RejectsAWorkspaceThatLeavesTheArena) {
 TEST_F(Verify, RejectsAnotherWorkspaceThanBooked) {
   at(0).workspace_bytes = 64;
   EXPECT_EQ(message(Rule::kWorkspaceBytes),
-            "step 0 'h': has a workspace of 64 bytes; the node books 128\n");
+            "step 0 'h': has a workspace of 64 bytes; the node books 128 for algorithm 0\n");
   at(0).workspace_bytes = 128;
   at(1).workspace_bytes = 1;
   EXPECT_THAT(message(Rule::kWorkspaceBytes),
               HasSubstr("a workspace of 1 bytes; the node books 0"));
+}
+
+TEST_F(Verify, AcceptsALeanerAlgorithmThatIsTheSameInAllRuns) {
+  // h (steps 0 and 3) books 128 bytes for algorithm 0, 64 for algorithm 1.
+  step_.prepared.nodes[at(0).node].others = {{"lean", 64, 99}};
+  for (std::size_t step : {0, 3}) {
+    at(step).algorithm = 1;
+    at(step).workspace_bytes = 64;
+  }
+  EXPECT_THAT(broken_rules(), ::testing::IsEmpty());
+}
+
+TEST_F(Verify, RejectsTheWorkspaceOfAnotherAlgorithm) {
+  step_.prepared.nodes[at(0).node].others = {{"lean", 64, 99}};
+  at(0).algorithm = at(3).algorithm = 1;
+  at(3).workspace_bytes = 64;
+  EXPECT_EQ(message(Rule::kWorkspaceBytes),
+            "step 0 'h': has a workspace of 128 bytes; the node books 64 for algorithm 1\n");
+}
+
+TEST_F(Verify, RejectsAnAlgorithmThatTheNodeDoesNotHave) {
+  at(1).algorithm = 1;
+  EXPECT_EQ(message(Rule::kAlgorithm),
+            "step 1 'y': runs algorithm 1; the node has 1, counted from 0\n");
+  at(1).algorithm = -1;
+  EXPECT_THAT(message(Rule::kAlgorithm), HasSubstr("runs algorithm -1"));
+}
+
+TEST_F(Verify, RejectsARecomputationWithAnotherAlgorithm) {
+  step_.prepared.nodes[at(0).node].others = {{"lean", 64, 99}};
+  at(3).algorithm = 1;
+  at(3).workspace_bytes = 64;
+  EXPECT_EQ(message(Rule::kAlgorithmDiffers),
+            "step 3 'h': runs again with algorithm 1, where the first run at step 0 had 0\n");
 }
 
 TEST_F(Verify, RejectsASlotWrittenTwice) {
