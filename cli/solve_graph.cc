@@ -18,9 +18,20 @@ Json schedule_document(const planner::Problem& problem, const planner::Order& or
   return schedule;
 }
 
+// The entry of each op's `choices` that the plan picks; 0 for an op that lists none.
+Json choices_document(const planner::OpGraphFile& file, const planner::Plan& plan) {
+  Json list = Json::array();
+  for (std::size_t i = 0; i < file.choices.size(); ++i) {
+    const std::size_t algorithm =
+        plan.choices.empty() ? 0 : static_cast<std::size_t>(plan.choices[i]);
+    list.push_back(file.choices[schedule::OpId(i)][algorithm]);
+  }
+  return list;
+}
+
 // What lies where, with lifetimes in runs: start and end count the "run" instructions.
 Json buffers_document(const planner::Problem& problem, const planner::Plan& plan) {
-  const schedule::Trace trace = schedule::trace_order(problem, plan.order).trace;
+  const schedule::Trace trace = schedule::trace_order(problem, plan.order, plan.choices).trace;
   const auto place = [&](schedule::BufferId id) {
     const schedule::Buffer& buffer = trace.buffers[id];
     Json document;
@@ -66,6 +77,7 @@ Json document_of(const SolveInput& input, const planner::OpGraphFile& file,
   document["keep_all_peak"] = solution.keep_all_peak;
   document["keep_all_cost"] = solution.keep_all_cost;
   document["recomputed"] = plan.recomputed;
+  if (file.offers_choices) document["choices"] = choices_document(file, plan);
   document["schedule"] = schedule_document(file.problem, plan.order);
   if (input.flags.options.arena) {
     document["arena"] = plan.arena;

@@ -21,6 +21,9 @@ struct OpGraphFile {
   // Ops that make an output and could be run again. Model G overwrites the output then, which must
   // stay; `problem` says that they run once, which admits fewer plans.
   std::vector<schedule::OpId> held_to_one_run;
+  // Of each op, the entry of its `choices` that each algorithm of the problem is; 0 without any.
+  base::IdVector<schedule::OpId, std::vector<std::size_t>> choices;
+  bool offers_choices = false;  // does any op list them?
 };
 
 struct ChainFile {

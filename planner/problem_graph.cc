@@ -82,18 +82,44 @@ void read_inplace(const JsonObject& file, const Problem& problem, schedule::Op& 
   op.inplace.push_back({static_cast<std::int32_t>(index), 0, true});
 }
 
+// `choices`, or the one algorithm that `workspace` and `cost` are. Returns where each algorithm
+// that the op gets stands in the list.
+std::vector<std::size_t> read_algorithms(const JsonObject& file, schedule::Op& op,
+                                         Ignored& ignored) {
+  if (!file.has("choices")) {
+    const Bytes workspace = file.has("workspace") ? file.whole("workspace", 0) : 0;
+    return schedule::set_algorithms(op, {{workspace, file.whole("cost", 0)}});
+  }
+  for (const char* field : {"cost", "workspace"}) {
+    if (file.has(field)) {
+      throw input_error("{}: {} stands beside choices, each of which has one of its own",
+                        file.place(), field);
+    }
+  }
+  std::vector<schedule::Algorithm> algorithms;
+  for (const Json& value : file.array("choices")) {
+    const JsonObject choice(value, fmt::format("{}: choices[{}]", file.place(), algorithms.size()));
+    static const FieldSet known = {"name", "workspace", "cost"};
+    choice.collect_unknown(known, ignored);
+    algorithms.push_back(
+        {choice.has("workspace") ? choice.whole("workspace", 0) : 0, choice.whole("cost", 0)});
+  }
+  if (algorithms.empty())
+    throw input_error("{}: choices is empty; name one at least", file.place());
+  return schedule::set_algorithms(op, algorithms);
+}
+
 schedule::Op read_op(std::size_t index, const Json& value, const Problem& problem,
-                     Ignored& ignored) {
+                     std::vector<std::size_t>& choices, Ignored& ignored) {
   const JsonObject file(value, place_of("ops", index, value));
-  static const FieldSet known = {"name", "inputs",  "outputs",     "workspace",
-                                 "cost", "inplace", "recomputable"};
+  static const FieldSet known = {"name", "inputs",  "outputs",      "workspace",
+                                 "cost", "inplace", "recomputable", "choices"};
   file.collect_unknown(known, ignored);
   schedule::Op op;
   op.name = file.has("name") ? file.text("name") : fmt::format("op{}", index);
   op.inputs = read_tensor_ids(file, "inputs", problem);
   op.outputs = read_tensor_ids(file, "outputs", problem);
-  if (file.has("workspace")) op.workspace = file.whole("workspace", 0);
-  op.cost = file.whole("cost", 0);
+  choices = read_algorithms(file, op, ignored);
   if (file.has("recomputable")) op.recomputable = file.boolean("recomputable");
   read_inplace(file, problem, op);
   return op;
@@ -193,7 +219,7 @@ void check_sums(const Problem& problem) {
   }
   for (const schedule::Op& op : problem.ops) {
     bytes = base::checked_add(bytes, op.workspace, "bytes of all tensors and workspaces");
-    cost = base::checked_add(cost, op.cost, "cost of all ops");
+    cost = base::checked_add(cost, op.algorithm(op.leaner.size()).cost, "cost of all ops");
   }
   if (bytes > kMostBytes) {
     throw input_error(
@@ -232,7 +258,10 @@ OpGraphFile read_op_graph(const JsonObject& file, Ignored& ignored) {
   }
   const Json& ops = file.array("ops");
   for (std::size_t i = 0; i < ops.size(); ++i) {
-    problem.ops.push_back(read_op(i, ops[i], problem, ignored));
+    std::vector<std::size_t> choices;
+    problem.ops.push_back(read_op(i, ops[i], problem, choices, ignored));
+    result.choices.push_back(std::move(choices));
+    result.offers_choices = result.offers_choices || ops[i].contains("choices");
   }
   result.alignment = read_alignment(file);
   check_sums(problem);

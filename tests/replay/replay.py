@@ -24,12 +24,23 @@ def require(condition, message):
 
 # ---- op graphs -----------------------------------------------------------------------------------
 
+def algorithm_of(k, op, choices):
+    if "choices" not in op:
+        return op
+    require(choices is not None and len(choices) > k, f"the answer picks no choice for op {k}")
+    pick = choices[k]
+    require(0 <= pick < len(op["choices"]), f"op {k} has no choice {pick}")
+    return op["choices"][pick]
+
+
 class GraphReplay:
     """One instruction at a time over the set of tensors that are resident."""
 
-    def __init__(self, problem):
+    def __init__(self, problem, choices=None):
         self.tensors = problem["tensors"]
         self.ops = problem["ops"]
+        # What each op takes: with the choice that the answer names, the same in all its runs.
+        self.taken = [algorithm_of(k, op, choices) for k, op in enumerate(self.ops)]
         self.bytes = [t["bytes"] for t in self.tensors]
         self.kinds = [t.get("kind", "temp") for t in self.tensors]
         self.resident = {i for i, kind in enumerate(self.kinds) if kind == "input"}
@@ -59,14 +70,14 @@ class GraphReplay:
             require(t in self.resident, f"op '{name}' reads tensor {t}, which is not there")
         inplace = op.get("inplace", -1)
         new = {t for t in op["outputs"] if t not in self.resident}
-        during = self.live + sum(self.bytes[t] for t in new) + op.get("workspace", 0)
+        during = self.live + sum(self.bytes[t] for t in new) + self.taken[k].get("workspace", 0)
         if inplace >= 0:
             during -= self.bytes[op["inputs"][inplace]]
         self.peak = max(self.peak, during)
         if self.runs[k] == 0:
             self.first_runs.append(k)
         self.runs[k] += 1
-        self.cost += op["cost"]
+        self.cost += self.taken[k]["cost"]
         for t in op["outputs"]:
             if t in new:
                 self.open[t] = len(self.lives)
@@ -103,7 +114,7 @@ class GraphReplay:
 
 
 def replay_graph(problem, answer, order):
-    replay = GraphReplay(problem)
+    replay = GraphReplay(problem, answer.get("choices"))
     for n, (what, index) in enumerate(answer["schedule"]):
         try:
             require(what in ("run", "drop"), f"unknown instruction {what}")
@@ -146,7 +157,7 @@ def check_graph_arena(problem, answer, replay):
     for what, index in answer["schedule"]:
         if what != "run":
             continue
-        need = replay.ops[index].get("workspace", 0)
+        need = replay.taken[index].get("workspace", 0)
         if need:
             buffer = booked.get(step)
             require(buffer and buffer["workspace_of"] == index and buffer["bytes"] >= need,
