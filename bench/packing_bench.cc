@@ -63,7 +63,7 @@ const Buffers& planned(const Work& work, int percent) {
   if (plans.empty()) {
     const schedule::Problem problem = make_problem(work);
     const auto buffers_of = [&](const planner::Plan& plan) {
-      return schedule::trace_order(problem, plan.order).trace.buffers.items();
+      return schedule::trace_order(problem, plan.order, plan.choices).trace.buffers.items();
     };
     planner::Request request;
     request.problem = &problem;

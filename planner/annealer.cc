@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "planner/algorithms.h"
 #include "planner/moves.h"
 
 namespace reprise::planner {
@@ -12,7 +13,10 @@ namespace {
 class Annealer {
  public:
   Annealer(const Structure& structure, const schedule::Order& start, const AnnealOptions& options)
-      : structure_(structure), options_(options), random_(options.seed) {
+      : structure_(structure),
+        options_(options),
+        algorithms_(offers_algorithms(structure.problem())),
+        random_(options.seed) {
     best_.order = start;
     for (Index t = 0; t < structure.tensors(); ++t) {
       // What is there from the start can hardly be changed: weigh the excess against the rest.
@@ -49,6 +53,12 @@ class Annealer {
       remember();
       make_room();
     }
+    // Of the best order the best algorithms.
+    if (algorithms_) {
+      build(best_.order, best_.live_peak);
+      best_.live_peak = sequence_->peak();
+      best_.cost = sequence_->cost();
+    }
     return best_;
   }
 
@@ -76,21 +86,28 @@ class Annealer {
     best_.order = sequence_->order();
   }
 
-  void build(const schedule::Order& order) {
-    sequence_.emplace(structure_, order, 7 * order.size() + 64);
+  // With the cheapest algorithms within the target; above it, within `peak`.
+  void build(const schedule::Order& order, Bytes peak) {
+    schedule::Choices choices;
+    if (algorithms_) {
+      choices =
+          OrderAlgorithms(structure_.problem(), order).within(std::max(peak, options_.target));
+    }
+    sequence_.emplace(structure_, order, 7 * order.size() + 64, choices);
     moves_.emplace(structure_, *sequence_, random_, options_.target);
   }
-  void start_from_best() { build(best_.order); }
+  void start_from_best() { build(best_.order, 0); }
 
   // Gaps fill up over time: now and then the runs are spread evenly again.
   void make_room() {
-    if (++accepted_ % kMovesBetweenSpreads == 0) build(sequence_->order());
+    if (++accepted_ % kMovesBetweenSpreads == 0) build(sequence_->order(), sequence_->peak());
   }
 
   static constexpr double kRounding = 1 + 1e-9;
   static constexpr std::int64_t kMovesBetweenSpreads = 20'000;
   const Structure& structure_;
   const AnnealOptions options_;
+  const bool algorithms_;  // are there any to choose among?
   Random random_;
   Bytes outside_ = 0;
   std::optional<LiveSequence> sequence_;

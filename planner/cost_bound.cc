@@ -49,7 +49,7 @@ Bytes memory_bound(const Problem& problem, OrderFreedom freedom) {
   Bytes outputs = 0;  // fixed order: of ops before this one that run once
   for (Index k = 0; k < structure.ops(); ++k) {
     const schedule::Op& op = structure.op(k);
-    Bytes bytes = resident + op.workspace;
+    Bytes bytes = resident + op.least_workspace();
     Bytes due = outputs;
     const auto count = [&](TensorId id, bool input) {
       const auto u = static_cast<Index>(id.index());

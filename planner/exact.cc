@@ -40,7 +40,8 @@ bool offer_exact(const Request& request, std::int64_t most_states, Frontier& fro
     frontier.prove_cost(budget, answer.cost_bound);
     if (answer.kind == ExactAnswer::Kind::kGivenUp) return false;
     most_states -= answer.states;
-    const schedule::TraceResult traced = schedule::trace_order(*request.problem, answer.order);
+    const schedule::TraceResult traced =
+        schedule::trace_order(*request.problem, answer.order, answer.choices);
     const Bytes peak = schedule::profile_memory(traced.trace).peak;
     REPRISE_CHECK(!traced.fault && peak <= budget, "an exact order of {} bytes within {}", peak,
                   budget);

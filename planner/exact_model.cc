@@ -40,8 +40,7 @@ ExactModel::ExactModel(const Problem& problem, OrderFreedom order)
       op.outputs |= bit[t.index()];
       op.output_bytes += problem.tensors[t].bytes;
     }
-    op.workspace = from.workspace;
-    op.cost = from.cost;
+    for (std::size_t k = 0; k < from.choices(); ++k) op.algorithms.push_back(from.algorithm(k));
     op.recomputable = from.recomputable;
     if (!from.recomputable) {
       op.once = next_once++;
@@ -75,6 +74,12 @@ ExactModel::ExactModel(const Problem& problem, OrderFreedom order)
     ops_.push_back(std::move(op));
   }
   fits_ = true;
+}
+
+void ExactModel::restrict_to(int op, std::int32_t choice) {
+  ExactOp& o = ops_[at(op)];
+  o.algorithms = {o.algorithms[at(choice - o.first_choice)]};
+  o.first_choice = choice;
 }
 
 Bytes ExactModel::bytes_of(Bits tensors) const {
@@ -116,7 +121,7 @@ std::int64_t ExactModel::cost_to_finish(Progress progress, Bits resident) const 
     const bool must = pending(i, progress);
     if (!must && (o.outputs & missing) == 0) continue;
     if (!must && !o.recomputable) return -1;
-    cost += o.cost;
+    cost += o.algorithms.front().cost;
     missing = (missing & ~o.outputs) | (o.inputs & ~resident);
   }
   return missing == 0 ? cost : -1;

@@ -16,9 +16,11 @@ using Bits = std::uint64_t;
 struct ExactOp {
   Bits inputs = 0, outputs = 0;
   Bits destroyed = 0, forced_outputs = 0;  // of forced in-place pairs
-  Bytes workspace = 0, output_bytes = 0, forced_bytes = 0;
-  std::int64_t cost = 0;
-  int once = -1;  // its bit among the ops that run once
+  Bytes output_bytes = 0, forced_bytes = 0;
+  // Those that the search may use, fastest first; see ExactModel::restrict_to.
+  std::vector<schedule::Algorithm> algorithms;
+  std::int32_t first_choice = 0;  // of algorithms.front()
+  int once = -1;                  // its bit among the ops that run once
   bool recomputable = true;
   struct Pair {  // optional
     Bits input, output;
@@ -34,6 +36,9 @@ using Progress = std::uint64_t;
 class ExactModel {
  public:
   ExactModel(const Problem& problem, OrderFreedom order);
+
+  // Leaves the op one of its algorithms.
+  void restrict_to(int op, std::int32_t choice);
 
   [[nodiscard]] bool fits() const { return fits_; }
   [[nodiscard]] int ops() const { return static_cast<int>(ops_.size()); }

@@ -28,7 +28,8 @@ struct State {
   Bits resident = 0;
   std::int64_t cost = 0;
   std::int32_t parent = kNone;
-  std::int16_t op = 0;  // that led here
+  std::int16_t op = 0;      // that led here
+  std::int16_t choice = 0;  // with this algorithm
   bool closed = false;
 };
 
@@ -73,7 +74,7 @@ class Search {
 
   ExactAnswer run(const std::function<bool()>& stop) {
     if (m_.fixed_bytes() + m_.bytes_of(m_.at_start()) <= budget_) {
-      reach(0, m_.at_start(), 0, kNone, 0);
+      reach(0, m_.at_start(), 0, {kNone, 0, 0});
     }
     for (std::int64_t opened = 0; !queue_.empty();) {
       const Entry next = queue_.top();
@@ -91,7 +92,16 @@ class Search {
     return answer_;
   }
 
+  // The algorithms of each op in the runs of the answer, ascending.
+  [[nodiscard]] const std::vector<std::vector<std::int32_t>>& used() const { return used_; }
+
  private:
+  // The step that leads to a state.
+  struct From {
+    std::int32_t state;
+    int op;
+    std::int32_t choice;
+  };
   struct Entry {
     std::int64_t total, cost;
     int held;  // tensors resident: more of them first, so that they pass over the others
@@ -109,10 +119,16 @@ class Search {
   ExactAnswer found(std::int32_t goal) {
     answer_.kind = ExactAnswer::Kind::kOptimal;
     answer_.cost = answer_.cost_bound = states_[at(goal)].cost;
+    used_.resize(at(m_.ops()));
     for (std::int32_t i = goal; states_[at(i)].parent != kNone; i = states_[at(i)].parent) {
-      answer_.order.emplace_back(at(states_[at(i)].op));
+      const State& state = states_[at(i)];
+      answer_.order.emplace_back(at(state.op));
+      std::vector<std::int32_t>& used = used_[at(state.op)];
+      const auto place = std::lower_bound(used.begin(), used.end(), state.choice);
+      if (place == used.end() || *place != state.choice) used.insert(place, state.choice);
     }
     std::reverse(answer_.order.begin(), answer_.order.end());
+    for (const auto& used : used_) answer_.choices.push_back(used.empty() ? 0 : used.front());
     return answer_;
   }
 
@@ -126,7 +142,7 @@ class Search {
     return false;
   }
 
-  void reach(Progress progress, Bits resident, std::int64_t cost, std::int32_t parent, int op) {
+  void reach(Progress progress, Bits resident, std::int64_t cost, const From& from) {
     ++answer_.states;
     std::int32_t& known = table_.find(progress, resident);
     if (known != kNone && states_[at(known)].cost <= cost) return;
@@ -139,8 +155,9 @@ class Search {
     const std::int32_t id = known;
     State& state = states_[at(id)];
     state.cost = cost;
-    state.parent = parent;
-    state.op = static_cast<std::int16_t>(op);
+    state.parent = from.state;
+    state.op = static_cast<std::int16_t>(from.op);
+    state.choice = static_cast<std::int16_t>(from.choice);
     queue_.push({cost + to_go, cost, std::popcount(resident), id});
   }
 
@@ -153,22 +170,29 @@ class Search {
       if ((op.inputs & ~state.resident) != 0 || !m_.may_run(i, state.progress, after)) continue;
       const bool again = after == state.progress;
       if (again && (op.outputs & wanted & ~state.resident) == 0) continue;
-      run_op(id, state, i, after);
+      for (std::size_t k = 0; k < op.algorithms.size(); ++k) {
+        const std::int32_t choice = op.first_choice + static_cast<std::int32_t>(k);
+        // A leaner one is of use only where a tensor would have to go for this one.
+        if (run_op(state, {id, i, choice}, op.algorithms[k], after)) break;
+      }
     }
   }
 
   // Which optional in-place pairs are taken depends on which inputs end here: every choice is
-  // tried until the op fits.
-  void run_op(std::int32_t id, const State& state, int i, Progress after) {
-    const ExactOp& op = m_.op(i);
+  // tried until the op fits. True when it fits while all inputs stay.
+  bool run_op(const State& state, const From& from, const schedule::Algorithm& algorithm,
+              Progress after) {
+    const ExactOp& op = m_.op(from.op);
     const Bits left = (state.resident | op.outputs) & ~op.destroyed;
     const Bits useful = m_.wanted(after, left) | m_.outputs();
     Bits pair_inputs = 0;
     for (const ExactOp::Pair& pair : op.pairs) pair_inputs |= pair.input;
     // At the first step all that is there at the start counts.
     const bool first = state.parent == kNone;
-    const Bytes need = m_.fixed_bytes() + m_.bytes_of(state.resident | op.outputs) + op.workspace -
-                       op.forced_bytes;
+    const Bytes need = m_.fixed_bytes() + m_.bytes_of(state.resident | op.outputs) +
+                       algorithm.workspace - op.forced_bytes;
+    const std::int64_t cost = state.cost + algorithm.cost;
+    bool roomy = false;
     const Bits ends_anyway = pair_inputs & ~useful;
     const Bits choice = pair_inputs & useful & ~op.destroyed;
     for (Bits ends = 0;; ends = (ends - choice) & choice) {
@@ -176,14 +200,15 @@ class Search {
       const Bytes over = need - shared_bytes(op, gone) - budget_;
       const Bits rest = left & ~gone & useful;
       if (over <= 0) {
-        reach(after, rest, state.cost + op.cost, id, i);
+        reach(after, rest, cost, from);
+        roomy = roomy || ends == 0;
       } else if (!first) {
         const Bits may_go = state.resident & ~op.inputs & ~op.outputs;
-        drop(may_go, over,
-             [&](Bits dropped) { reach(after, rest & ~dropped, state.cost + op.cost, id, i); });
+        drop(may_go, over, [&](Bits dropped) { reach(after, rest & ~dropped, cost, from); });
       }
       if (ends == choice) break;
     }
+    return roomy;
   }
 
   // The bytes that pairs share when the inputs `gone` are not read again; forced pairs come first.
@@ -234,15 +259,63 @@ class Search {
   std::unordered_map<Progress, std::vector<std::pair<Bits, std::int64_t>>> closed_;
   std::vector<std::pair<Bytes, int>> items_;
   std::vector<Bytes> still_;
+  std::vector<std::vector<std::int32_t>> used_;
   ExactAnswer answer_;
 };
+
+// A problem in which some ops are held to one algorithm, and what the search finds for it.
+struct Branch {
+  ExactModel model;
+  ExactAnswer answer;
+  int disputed = -1;  // an op that runs with several algorithms; -1: none
+};
+
+Branch explore(const ExactModel& model, Bytes budget, std::int64_t most_states,
+               const std::function<bool()>& stop) {
+  Search search(model, budget, most_states);
+  Branch branch{model, search.run(stop)};
+  for (std::size_t i = 0; i < search.used().size() && branch.disputed < 0; ++i) {
+    if (search.used()[i].size() < 2) continue;
+    branch.disputed = static_cast<int>(i);
+  }
+  return branch;
+}
 
 }  // namespace
 
 ExactAnswer solve_exactly(const ExactModel& model, Bytes budget, std::int64_t most_states,
                           const std::function<bool()>& stop) {
   if (!model.fits()) return {};
-  return Search(model, budget, most_states).run(stop);
+  std::vector<Branch> open;
+  const auto dearer = [](const Branch& a, const Branch& b) {
+    return a.answer.cost_bound > b.answer.cost_bound;
+  };
+  open.push_back(explore(model, budget, most_states, stop));
+  std::int64_t states = open.front().answer.states;
+  while (!open.empty()) {
+    std::pop_heap(open.begin(), open.end(), dearer);
+    const Branch best = std::move(open.back());
+    open.pop_back();
+    ExactAnswer answer = best.answer;
+    if (answer.kind != ExactAnswer::Kind::kOptimal || best.disputed < 0) {
+      answer.states = states;
+      return answer;
+    }
+    for (std::size_t k = 0; k < best.model.op(best.disputed).algorithms.size(); ++k) {
+      ExactModel held = best.model;
+      held.restrict_to(best.disputed,
+                       best.model.op(best.disputed).first_choice + static_cast<std::int32_t>(k));
+      Branch next = explore(held, budget, std::max<std::int64_t>(most_states - states, 0), stop);
+      states += next.answer.states;
+      if (next.answer.kind == ExactAnswer::Kind::kInfeasible) continue;
+      open.push_back(std::move(next));
+      std::push_heap(open.begin(), open.end(), dearer);
+    }
+  }
+  ExactAnswer none;
+  none.kind = ExactAnswer::Kind::kInfeasible;
+  none.states = states;
+  return none;
 }
 
 }  // namespace reprise::planner

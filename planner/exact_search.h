@@ -18,6 +18,7 @@ struct ExactAnswer {
     kGivenUp,     // too large, out of states or stopped: `cost_bound` is all that is known
   } kind = Kind::kGivenUp;
   Order order;
+  schedule::Choices choices{};  // the algorithm of each op
   std::int64_t cost = 0;
   std::int64_t cost_bound = 0;  // no order within the budget is cheaper
   std::int64_t states = 0;      // reached, again ones included
@@ -25,6 +26,10 @@ struct ExactAnswer {
 
 // Deterministic. Gives up when the problem does not fit the model, after `most_states` states
 // opened (about 100 bytes each), and when `stop`, asked now and then, says so.
+//
+// The search itself may run an op with one algorithm now and another later, which no plan may:
+// cheaper than any plan, then. Where its optimum does, the op is held to each of them in turn, the
+// cheapest such problem first (branch and bound), until an optimum does not.
 [[nodiscard]] ExactAnswer solve_exactly(const ExactModel& model, Bytes budget,
                                         std::int64_t most_states,
                                         const std::function<bool()>& stop = {});

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "planner/algorithms.h"
 #include "planner/structure.h"
 
 namespace reprise::planner {
@@ -11,8 +12,12 @@ namespace {
 // Effort of the packing that decides whether an order is worth keeping.
 constexpr std::int64_t kScreeningNodes = 1'000;
 
-schedule::Trace trace_valid(const Problem& problem, const Order& order) {
-  schedule::TraceResult result = schedule::trace_order(problem, order);
+// Levels of memory at which one order is taken in with other algorithms.
+constexpr std::size_t kMostLevels = 32;
+
+schedule::Trace trace_valid(const Problem& problem, const Order& order,
+                            const schedule::Choices& choices) {
+  schedule::TraceResult result = schedule::trace_order(problem, order, choices);
   REPRISE_CHECK(!result.fault, "planned an order that is no execution: {}",
                 result.fault ? result.fault->message : "");
   return std::move(result.trace);
@@ -42,11 +47,19 @@ void pack_into(Plan& plan, const schedule::Trace& trace, const PackingOptions& o
 
 Plan evaluate(const Problem& problem, Order order, std::string strategy,
               const PackingOptions& packing) {
-  const schedule::Trace trace = trace_valid(problem, order);
+  const schedule::Trace trace = trace_valid(problem, order, {});
   Plan plan = describe(problem, std::move(order), std::move(strategy), trace);
   pack_into(plan, trace, packing);
   return plan;
 }
+
+Frontier::Frontier(const Request& request)
+    : problem_(request.problem),
+      packing_(request.packing),
+      measure_(request.measure),
+      freedom_(request.order),
+      algorithms_(offers_algorithms(*request.problem)),
+      aim_(request.stop ? request.budget : 0) {}
 
 bool Frontier::covers(Bytes arena, std::int64_t cost) const {
   const Plan* plan = cheapest_within(arena);
@@ -89,8 +102,25 @@ void Frontier::insert(Plan plan) {
 
 bool Frontier::offer(Order order, std::string strategy) {
   if (freedom_ == OrderFreedom::kFixed && !is_fixed_order(*problem_, order)) return false;
-  const schedule::Trace trace = trace_valid(*problem_, order);
-  Plan plan = describe(*problem_, std::move(order), std::move(strategy), trace);
+  if (!algorithms_) return offer_with({}, order, strategy);
+  const OrderAlgorithms algorithms(*problem_, order);
+  bool taken = false;
+  const auto offer_level = [&](const OrderAlgorithms::Level& level) {
+    if (covers(level.live_peak, level.cost)) return;
+    taken = offer_with(algorithms.within(level.live_peak), order, strategy) || taken;
+  };
+  for (const OrderAlgorithms::Level& level : algorithms.levels(kMostLevels)) offer_level(level);
+  if (aim_ >= algorithms.least()) {
+    taken = offer_with(algorithms.within(aim_), order, strategy) || taken;
+  }
+  return taken;
+}
+
+bool Frontier::offer_with(schedule::Choices choices, const Order& order,
+                          const std::string& strategy) {
+  const schedule::Trace trace = trace_valid(*problem_, order, choices);
+  Plan plan = describe(*problem_, order, strategy, trace);
+  plan.choices = std::move(choices);
   if (covers(plan.live_peak, plan.cost)) return false;
   if (measure_ == Measure::kLivePeak) {
     plan.arena = plan.live_peak;
@@ -111,7 +141,8 @@ void Frontier::polish() {
   plans_.clear();
   for (Plan& plan : plans) {
     if (plan.arena > plan.live_peak && !plan.packing.too_large_to_search) {
-      Packing packing = pack(trace_valid(*problem_, plan.order).buffers.items(), packing_);
+      Packing packing =
+          pack(trace_valid(*problem_, plan.order, plan.choices).buffers.items(), packing_);
       if (packing.arena < plan.arena) {
         plan.arena = packing.arena;
         plan.packing = std::move(packing);
@@ -124,7 +155,7 @@ void Frontier::polish() {
 Infeasible explain_floor(const Problem& problem, const Plan& smallest) {
   Infeasible result;
   result.floor = smallest.arena;
-  const schedule::Trace trace = trace_valid(problem, smallest.order);
+  const schedule::Trace trace = trace_valid(problem, smallest.order, smallest.choices);
   const std::int64_t step = schedule::profile_memory(trace).peak_step;
   if (trace.steps.empty()) {
     result.bound_by = "the tensors there before the first op";

@@ -12,14 +12,11 @@ namespace reprise::planner {
 
 class Frontier {
  public:
-  explicit Frontier(const Request& request)
-      : problem_(request.problem),
-        packing_(request.packing),
-        measure_(request.measure),
-        freedom_(request.order) {}
+  explicit Frontier(const Request& request);
 
   // Takes the order in, unless what is known is at least as good, or the request fixes the order of
-  // first runs and this one has another. False when it was not taken.
+  // first runs and this one has another. False when it was not taken. Where ops have several
+  // algorithms it is taken in with the best choices for each level of memory that tells them apart.
   bool offer(Order order, std::string strategy);
   // Repeats the packing of plans with holes at full effort.
   void polish();
@@ -44,12 +41,15 @@ class Frontier {
   [[nodiscard]] Bytes proven_floor() const { return proven_floor_; }
 
  private:
+  bool offer_with(schedule::Choices choices, const Order& order, const std::string& strategy);
   void insert(Plan plan);
 
   const Problem* problem_;
   PackingOptions packing_;
   Measure measure_;
   OrderFreedom freedom_;
+  bool algorithms_;          // are there any to choose among?
+  Bytes aim_;                // a level that choices are made for, besides others; 0: none
   std::vector<Plan> plans_;  // arena rising, cost falling
   std::vector<std::pair<Bytes, std::int64_t>> proven_costs_;
   Bytes proven_floor_ = 0;

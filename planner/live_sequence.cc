@@ -9,16 +9,21 @@ namespace reprise::planner {
 using schedule::TensorKind;
 
 LiveSequence::LiveSequence(const Structure& structure, const schedule::Order& order,
-                           std::size_t room)
+                           std::size_t room, const schedule::Choices& choices)
     : s_(structure),
       tree_(order.size() + room + 2),
       op_at_(order.size() + room + 2, -1),
       runs_(at(structure.ops())),
+      choice_(at(structure.ops()), 0),
       repeated_place_(at(structure.ops()), -1),
       events_(at(structure.tensors())),
       inputs_(at(structure.ops())),
       saved_(op_at_.size(), 0),
       broken_(op_at_.size(), 0) {
+  if (!choices.empty()) choice_ = choices;
+  for (Index i = 0; i < s_.ops(); ++i) {
+    algorithm_.push_back(s_.op(i).algorithm(static_cast<std::size_t>(choice(i))));
+  }
   find_pairs();
   if (s_.freedom() == OrderFreedom::kFixed) faults_ = s_.ops();  // none has run
   for (Index t = 0; t < s_.tensors(); ++t) {
@@ -237,8 +242,9 @@ void LiveSequence::add(Index op, Index position) {
     repeated_place_[at(op)] = static_cast<Index>(repeated_.size());
     repeated_.push_back(op);
   }
-  cost_ += s_.op(op).cost;
-  if (s_.op(op).workspace > 0) tree_.add(at(position), at(position), s_.op(op).workspace);
+  const schedule::Algorithm algorithm = algorithm_[at(op)];
+  cost_ += algorithm.cost;
+  if (algorithm.workspace > 0) tree_.add(at(position), at(position), algorithm.workspace);
   for (Index t : inputs_[at(op)]) add_use(t, position);
   for (TensorId t : s_.op(op).outputs) add_making(static_cast<Index>(t.index()), position);
   settle();
@@ -249,8 +255,9 @@ void LiveSequence::remove(Index position) {
   REPRISE_CHECK(op >= 0, "no run at position {}", position);
   for (TensorId t : s_.op(op).outputs) remove_making(static_cast<Index>(t.index()), position);
   for (Index t : inputs_[at(op)]) remove_use(t, position);
-  if (s_.op(op).workspace > 0) tree_.add(at(position), at(position), -s_.op(op).workspace);
-  cost_ -= s_.op(op).cost;
+  const schedule::Algorithm algorithm = algorithm_[at(op)];
+  if (algorithm.workspace > 0) tree_.add(at(position), at(position), -algorithm.workspace);
+  cost_ -= algorithm.cost;
   std::vector<Index>& runs = runs_[at(op)];
   const bool fixed = s_.freedom() == OrderFreedom::kFixed;
   if (fixed) faults_ -= count_disorder(op);
@@ -265,6 +272,17 @@ void LiveSequence::remove(Index position) {
   op_at_[at(position)] = -1;
   touched_.push_back(position);
   settle();
+}
+
+void LiveSequence::choose(Index op, std::int32_t choice) {
+  const schedule::Algorithm from = algorithm_[at(op)];
+  const schedule::Algorithm to = s_.op(op).algorithm(static_cast<std::size_t>(choice));
+  choice_[at(op)] = choice;
+  algorithm_[at(op)] = to;
+  for (Index position : runs(op)) {
+    cost_ += to.cost - from.cost;
+    tree_.add(at(position), at(position), to.workspace - from.workspace);
+  }
 }
 
 void LiveSequence::settle() {

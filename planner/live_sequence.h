@@ -19,8 +19,9 @@ namespace reprise::planner {
 
 class LiveSequence {
  public:
-  // Room for `room` runs besides those of the order.
-  LiveSequence(const Structure& structure, const schedule::Order& order, std::size_t room);
+  // Room for `room` runs besides those of the order. `choices`: as in trace_order.
+  LiveSequence(const Structure& structure, const schedule::Order& order, std::size_t room,
+               const schedule::Choices& choices = {});
 
   [[nodiscard]] Bytes peak() const { return resident_ + tree_.largest(); }
   [[nodiscard]] std::int64_t cost() const { return cost_; }
@@ -56,6 +57,10 @@ class LiveSequence {
 
   void add(Index op, Index position);  // the position is free
   void remove(Index position);
+  // The op's algorithm in all its runs.
+  void choose(Index op, std::int32_t choice);
+  [[nodiscard]] std::int32_t choice(Index op) const { return choice_[at(op)]; }
+  [[nodiscard]] std::int64_t cost_of(Index op) const { return algorithm_[at(op)].cost; }
 
   [[nodiscard]] schedule::Order order() const;
 
@@ -92,6 +97,8 @@ class LiveSequence {
   std::int64_t faults_ = 0;
   std::vector<Index> op_at_;              // per position; -1: free
   std::vector<std::vector<Index>> runs_;  // per op, ascending positions
+  std::vector<std::int32_t> choice_;      // per op
+  std::vector<schedule::Algorithm> algorithm_;
   std::vector<Index> repeated_, repeated_place_;
   std::vector<std::vector<Event>> events_;  // per tensor
   std::vector<std::vector<Index>> inputs_;  // per op, each tensor once

@@ -31,11 +31,15 @@ class ProblemMaker {
     const std::vector<bool> needed = needed_nodes();
     add_values_from_outside();
     bool backward = false;
+    const std::vector<NodeId> last =
+        graph_.updates_last ? graph::parameter_updates(graph_) : std::vector<NodeId>();
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       const NodeId node(n);
       backward = backward || graph_.nodes[node].phase == graph::Phase::kBackward;
-      if (needed[n]) add_op(node, backward && graph_.nodes[node].phase != graph::Phase::kForward);
+      if (!needed[n] || std::binary_search(last.begin(), last.end(), node)) continue;
+      add_op(node, backward && graph_.nodes[node].phase != graph::Phase::kForward);
     }
+    if (!last.empty()) add_last_updates(last);
     return std::move(result_);
   }
 
@@ -105,13 +109,38 @@ class ProblemMaker {
       add_tensor(output, stays_[output.index()] ? TensorKind::kOutput : TensorKind::kTemp);
       op.outputs.push_back(tensor_[output]);
     }
-    op.workspace = base::align_up(prepared.workspace_bytes, graph::kArenaAlignment);
-    op.cost = prepared.cost_ns;
+    std::vector<schedule::Algorithm> algorithms;
+    for (std::size_t k = 0; k < prepared.algorithms(); ++k) {
+      algorithms.push_back(
+          {base::align_up(prepared.workspace_of(k), graph::kArenaAlignment), prepared.cost_of(k)});
+    }
+    result_.algorithms.push_back(schedule::set_algorithms(op, algorithms));
     op.recomputable = graph::op_info(node.op).recomputable;
     op.backward = backward;
     op.inplace = prepared.inplace;
     result_.problem.ops.push_back(std::move(op));
     result_.nodes.push_back(id);
+  }
+
+  // Updates that wait for all gradients read a token of no bytes, which an op of no cost makes from
+  // them. It stands for no node.
+  void add_last_updates(const std::vector<NodeId>& updates) {
+    const TensorId token =
+        result_.problem.tensors.push_back({"all gradients", 0, TensorKind::kTemp});
+    result_.values.push_back({});
+    schedule::Op all;
+    all.name = "all gradients";
+    for (ValueId gradient : graph::final_gradients(graph_)) all.inputs.push_back(tensor_[gradient]);
+    all.outputs = {token};
+    all.recomputable = false;
+    all.backward = true;
+    result_.problem.ops.push_back(std::move(all));
+    result_.nodes.push_back({});
+    result_.algorithms.push_back({0});
+    for (NodeId node : updates) {
+      add_op(node, true);
+      result_.problem.ops[OpId(result_.problem.ops.size() - 1)].inputs.push_back(token);
+    }
   }
 
   const graph::PreparedGraph& prepared_;
@@ -130,7 +159,8 @@ GraphProblem make_problem(const graph::PreparedGraph& prepared) {
 
 schedule::Schedule lower(const graph::PreparedGraph& prepared, const GraphProblem& problem,
                          const Plan& plan) {
-  const schedule::TraceResult traced = schedule::trace_order(problem.problem, plan.order);
+  const schedule::TraceResult traced =
+      schedule::trace_order(problem.problem, plan.order, plan.choices);
   REPRISE_CHECK(!traced.fault, "lowering a plan that is no execution: {}",
                 traced.fault ? traced.fault->message : "");
   const schedule::Trace& trace = traced.trace;
@@ -142,22 +172,36 @@ schedule::Schedule lower(const graph::PreparedGraph& prepared, const GraphProble
 
   schedule::Schedule result;
   result.arena_bytes = base::align_up(plan.arena, graph::kArenaAlignment);
+  std::vector<schedule::SlotId> slots;  // of each copy; none for the token of the updates
   for (const schedule::Copy& copy : trace.copies) {
     const graph::ValueId value = problem.values[copy.tensor];
+    if (!value.valid()) {
+      slots.emplace_back();
+      continue;
+    }
     const schedule::SlotId slot =
         result.slots.push_back({value, offset(copy.buffer), prepared.value_bytes[value]});
+    slots.push_back(slot);
     if (copy.made < 0) result.entry.push_back(slot);
     if (copy.last_read >= steps) result.exit.push_back(slot);
   }
   result.instructions.reserve(trace.steps.size());
   for (std::size_t step = 0; step < trace.steps.size(); ++step) {
     schedule::Instruction instruction;
-    instruction.node = problem.nodes[trace.steps[step].op];
-    for (schedule::CopyId c : trace.reads(step)) instruction.reads.emplace_back(c.index());
-    for (schedule::CopyId c : trace.writes(step)) instruction.writes.emplace_back(c.index());
+    const schedule::OpId op = trace.steps[step].op;
+    instruction.node = problem.nodes[op];
+    if (!instruction.node.valid()) continue;
+    const std::size_t choice =
+        plan.choices.empty() ? 0 : static_cast<std::size_t>(plan.choices[op.index()]);
+    instruction.algorithm = static_cast<std::int32_t>(problem.algorithms[op][choice]);
+    for (schedule::CopyId c : trace.reads(step)) {
+      if (slots[c.index()].valid()) instruction.reads.push_back(slots[c.index()]);
+    }
+    for (schedule::CopyId c : trace.writes(step)) instruction.writes.push_back(slots[c.index()]);
     if (trace.steps[step].workspace.valid()) {
       instruction.workspace_offset = offset(trace.steps[step].workspace);
-      instruction.workspace_bytes = prepared.nodes[instruction.node].workspace_bytes;
+      instruction.workspace_bytes = prepared.nodes[instruction.node].workspace_of(
+          static_cast<std::size_t>(instruction.algorithm));
     }
     result.instructions.push_back(std::move(instruction));
   }

@@ -13,15 +13,20 @@ namespace reprise::planner {
 // The problem of one step, with what is needed to go back.
 struct GraphProblem {
   Problem problem;
-  base::IdVector<schedule::OpId, graph::NodeId> nodes;        // node of each op
-  base::IdVector<schedule::TensorId, graph::ValueId> values;  // storage root of each tensor
+  // Node of each op; invalid for the one that updates wait for (Graph::updates_last).
+  base::IdVector<schedule::OpId, graph::NodeId> nodes;
+  base::IdVector<schedule::TensorId, graph::ValueId> values;  // storage root of each tensor;
+                                                              // invalid for the token of that op
+  // Of each op, the node's algorithm that each choice stands for.
+  base::IdVector<schedule::OpId, std::vector<std::size_t>> algorithms;
 };
 
 // Reshape nodes vanish (their values share the tensor of their root). Bytes are rounded up to
 // graph::kArenaAlignment. Nodes whose outputs nobody needs (not fetched, no update) are left out.
 // Frozen persistent values become kResident; changed ones kInput, with their last version kOutput;
 // batch inputs kInput; fetched values kOutput. Persistent values come first among the tensors, in
-// value order, read or not.
+// value order, read or not. With Graph::updates_last the updates of parameters come after all other
+// ops and an op that reads all gradients, whose output they read.
 [[nodiscard]] GraphProblem make_problem(const graph::PreparedGraph& prepared);
 
 // Slots and instructions of a plan for that problem.

@@ -30,6 +30,9 @@ Moves::Moves(const Structure& structure, LiveSequence& sequence, Random& random,
     droppable_.push_back(t);
   }
   share_out(sum / static_cast<double>(droppable_.size()));
+  for (Index i = 0; i < s_.ops(); ++i) {
+    if (s_.op(i).choices() > 1 && s_.required(i)) choosable_.push_back(i);
+  }
 }
 
 void Moves::share_out(double mean) {
@@ -54,27 +57,39 @@ void Moves::share_out(double mean) {
 
 void Moves::add(Index op, Index position) {
   sequence_.add(op, position);
-  changes_.push_back({op, position, true});
+  changes_.push_back({Change::Kind::kAdded, op, position});
 }
 
 void Moves::remove(Index position) {
-  changes_.push_back({sequence_.op_at(position), position, false});
+  changes_.push_back({Change::Kind::kRemoved, sequence_.op_at(position), position});
   sequence_.remove(position);
+}
+
+void Moves::choose(Index op, std::int32_t choice) {
+  changes_.push_back({Change::Kind::kChose, op, sequence_.choice(op)});
+  sequence_.choose(op, choice);
 }
 
 void Moves::take_back() {
   for (; !changes_.empty(); changes_.pop_back()) {
     const Change& change = changes_.back();
-    if (change.added) {
-      sequence_.remove(change.position);
-    } else {
-      sequence_.add(change.op, change.position);
+    switch (change.kind) {
+      case Change::Kind::kAdded:
+        sequence_.remove(change.before);
+        break;
+      case Change::Kind::kRemoved:
+        sequence_.add(change.op, change.before);
+        break;
+      case Change::Kind::kChose:
+        sequence_.choose(change.op, change.before);
+        break;
     }
   }
 }
 
 bool Moves::propose(double most_cost) {
   most_cost_ = most_cost;
+  if (!choosable_.empty() && random_.below(8) == 0) return switch_algorithm();
   const Index kind = random_.below(100);
   if (kind < 30) return drop_over_peak(1 << random_.below(4));
   if (kind < 40) return make_again();
@@ -124,7 +139,7 @@ bool Moves::find_chain(Index tensor, Index position, Index lost_before) {
 
 double Moves::cost_of_chain() const {
   double cost = 0;
-  for (Index op : ops_) cost += static_cast<double>(s_.op(op).cost);
+  for (Index op : ops_) cost += static_cast<double>(sequence_.cost_of(op));
   return cost;
 }
 
@@ -223,16 +238,43 @@ bool Moves::take_out() {
       runs[static_cast<std::size_t>(random_.below(static_cast<Index>(runs.size())))]);
 }
 
+bool Moves::switch_algorithm() {
+  if (random_.below(2) == 0 && choose_leaner_at_peak()) return true;
+  const Index op = choosable_[at(random_.below(static_cast<Index>(choosable_.size())))];
+  const Index other = random_.below(static_cast<Index>(s_.op(op).choices()) - 1);
+  choose(op, other < sequence_.choice(op) ? other : other + 1);
+  return true;
+}
+
+bool Moves::choose_faster() {
+  const Index op = choosable_[at(random_.below(static_cast<Index>(choosable_.size())))];
+  if (sequence_.choice(op) == 0) return false;
+  choose(op, random_.below(sequence_.choice(op)));
+  return true;
+}
+
+bool Moves::choose_leaner_at_peak() {
+  const Index op = sequence_.op_at(sequence_.peak_position());
+  if (op < 0) return false;
+  const auto last = static_cast<Index>(s_.op(op).leaner.size());
+  const Index choice = sequence_.choice(op);
+  if (choice == last) return false;
+  choose(op, choice + 1 + random_.below(last - choice));
+  return true;
+}
+
 bool Moves::exchange() {
-  // One run mostly, now and then several.
+  // One run mostly, now and then several; or a faster algorithm for the slower one.
+  const bool faster = !choosable_.empty() && random_.below(3) == 0;
   for (bool more = true; more; more = random_.below(3) == 0) {
-    if (!take_out()) break;
+    if (!(faster ? choose_faster() : take_out())) break;
   }
   if (changes_.empty()) return false;
   const Index contestants = 1 << random_.below(6);
   for (int added = 0; added < kMostExchanged; ++added) {
     if (!sequence_.valid()) return false;
     if (sequence_.peak() <= target_) break;
+    if (!choosable_.empty() && random_.below(3) == 0 && choose_leaner_at_peak()) continue;
     if (!drop_over_peak(contestants)) break;
   }
   return true;

@@ -35,6 +35,10 @@ std::uint64_t op_hash(const Structure& s, Index i) {
   };
   hash.add(op.cost);
   hash.add(op.workspace);
+  for (const schedule::Algorithm& other : op.leaner) {
+    hash.add(other.cost);
+    hash.add(other.workspace);
+  }
   hash.add(op.recomputable ? 1 : 0);
   hash.add(static_cast<std::int64_t>(op.inputs.size()));
   for (TensorId t : op.inputs) {

@@ -252,7 +252,7 @@ class Builder {
     std::vector<TensorId> used = op.inputs;
     used.insert(used.end(), op.outputs.begin(), op.outputs.end());
     std::vector<bool> counted(at(structure_.tensors()), false);
-    Bytes least = resident_ + op.workspace;
+    Bytes least = resident_ + op.least_workspace();
     for (const Index u : distinct(used)) {
       counted[at(u)] = true;
       if (!resident(u)) least += structure_.tensor(u).bytes;

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "planner/algorithms.h"
 #include "planner/frontier.h"
 #include "planner/strategies.h"
 #include "planner/structure.h"
@@ -67,6 +68,7 @@ std::shared_ptr<const Frontier> FrontierStrategy::frontier(const Request& reques
   check_problem(*request.problem, request.order);
   auto result = std::make_shared<Frontier>(request);
   if (request.cache && request.stop) request.cache->offer_known(request, *result);
+  if (offers_algorithms(*request.problem)) offer_leanest(request, *result);
   solve(request, *result);
   // What a strategy knows may all be out of order; the program itself never is.
   if (result->empty()) result->offer(program_order(*request.problem, request.order), "keep_all");
@@ -76,6 +78,22 @@ std::shared_ptr<const Frontier> FrontierStrategy::frontier(const Request& reques
     request.cache->frontiers.emplace(PlanCache::key_of(name(), request), result);
   }
   return result;
+}
+
+// What the strategy knows when every op takes its leanest algorithm: the floor lies there. A
+// problem of its own, without search and with a frontier of its own: what is proven for it does not
+// hold for the request's. The orders then take the algorithms that suit each level of memory.
+void FrontierStrategy::offer_leanest(const Request& request, Frontier& frontier) const {
+  const Problem lean = leanest_problem(*request.problem);
+  Request question = request;
+  question.problem = &lean;
+  question.cache = nullptr;
+  question.stop = nullptr;
+  question.search_moves = 0;
+  question.packing.search_nodes = 0;
+  Frontier known(question);
+  solve(question, known);
+  for (const Plan& plan : known.plans()) frontier.offer(plan.order, plan.strategy);
 }
 
 Outcome FrontierStrategy::plan(const Request& request) const {

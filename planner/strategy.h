@@ -25,10 +25,12 @@ using schedule::Problem;
 struct Plan {
   std::string strategy;  // what made it, e.g. "segments(6)"
   Order order;
-  std::int64_t cost = 0;  // sum of op costs over the order
-  Bytes live_peak = 0;    // largest live sum
-  Bytes arena = 0;        // after packing; the live peak under Measure::kLivePeak
-  Packing packing;  // offsets of trace_order(problem, order).trace.buffers; empty when not packed
+  schedule::Choices choices{};  // the algorithm of each op; empty where no op has several
+  std::int64_t cost = 0;        // sum of op costs over the order
+  Bytes live_peak = 0;          // largest live sum
+  Bytes arena = 0;              // after packing; the live peak under Measure::kLivePeak
+  Packing packing;  // offsets of trace_order(problem, order, choices).trace.buffers; empty when not
+                    // packed
   std::int64_t recomputed = 0;  // runs beyond the first of each op
   // No order within the budget of the request is cheaper: proven. As much as `cost`: optimal.
   std::int64_t cost_lower_bound = 0;
@@ -102,7 +104,8 @@ class Strategy {
 [[nodiscard]] std::int64_t cost_lower_bound(const Problem& problem,
                                             OrderFreedom freedom = OrderFreedom::kFree);
 
-// trace_order + profile + pack, as a Plan. The order must be an execution of the problem (CHECKed).
+// trace_order + profile + pack, as a Plan with the fastest algorithms. The order must be an
+// execution of the problem (CHECKed).
 [[nodiscard]] Plan evaluate(const Problem& problem, Order order, std::string strategy,
                             const PackingOptions& packing);
 

@@ -20,7 +20,7 @@ using schedule::TensorId;
 // Pairwise, without the packer's or the tracer's help beyond lifetimes.
 inline std::optional<std::string> check_plan(const Problem& problem, const Plan& plan,
                                              Bytes budget) {
-  const schedule::TraceResult traced = schedule::trace_order(problem, plan.order);
+  const schedule::TraceResult traced = schedule::trace_order(problem, plan.order, plan.choices);
   if (traced.fault) return traced.fault->message;
   const auto& buffers = traced.trace.buffers.items();
   Bytes arena = 0;
@@ -43,7 +43,7 @@ inline std::optional<std::string> check_plan(const Problem& problem, const Plan&
   std::int64_t cost = 0;
   std::vector<std::int64_t> runs(problem.ops.size(), 0);
   for (OpId op : plan.order) {
-    cost += problem.ops[op].cost;
+    cost += schedule::chosen_algorithm(problem, plan.choices, op).cost;
     ++runs[op.index()];
   }
   if (cost != plan.cost) return fmt::format("cost {}, stated {}", cost, plan.cost);
