@@ -52,7 +52,8 @@ std::unique_ptr<Session> make_session(const models::Model& model, const TrainOpt
   Bytes floor = 0;
   for (const char* planner : {"keep_all", "auto"}) {
     session.plan.planner = planner;
-    auto created = Session::create(model, {}, {.optimizer = options.optimizer}, session);
+    auto created = Session::create(
+        model, {}, {.optimizer = options.optimizer, .updates_last = options.updates_last}, session);
     if (auto* made = std::get_if<std::unique_ptr<Session>>(&created)) return std::move(*made);
     floor = std::get<planner::Infeasible>(created).floor;
   }

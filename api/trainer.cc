@@ -159,8 +159,9 @@ std::optional<planner::Infeasible> Run::make_session() {
   std::vector<models::ModelOptions> tried;
   if (options_.evaluate)
     evaluations = evaluation_candidates(options_.model, model_options_, sequence, tried);
-  auto created =
-      Session::create(model, evaluations, {.optimizer = options_.optimizer}, options_.session);
+  auto created = Session::create(
+      model, evaluations, {.optimizer = options_.optimizer, .updates_last = options_.updates_last},
+      options_.session);
   if (auto* infeasible = std::get_if<planner::Infeasible>(&created)) return std::move(*infeasible);
   session_ = std::get<std::unique_ptr<Session>>(std::move(created));
   if (session_->can_evaluate()) source_->set_evaluation(tried[session_->evaluation_index()]);

@@ -38,6 +38,7 @@ struct TrainOptions {
   models::ModelOptions model_options{};
   DataSpec data{};
   graph::Optimizer optimizer = graph::SgdAttributes{};
+  bool updates_last = false;  // graph::TrainingOptions::updates_last
   // Steps to take in all (counting those before a resume); 0: `epochs` passes over the data.
   std::int64_t steps = 0;
   std::int64_t epochs = 1;

@@ -184,6 +184,12 @@ void add_optimizer_flags(CLI::App& app, Flags& flags) {
             [&optimizer](const std::string& text) {
               optimizer.weight_decay = parse_real("--weight-decay", text, 0, kHuge);
             });
+  add_value(app, "--updates", "WHEN",
+            "auto (the default): the planner places them, a gradient's bytes are then soon free "
+            "again; end: after the last gradient, all of them are held until then",
+            [&flags](const std::string& text) {
+              flags.train.updates_last = parse_choice("--updates", text, {"auto", "end"}) == "end";
+            });
 }
 
 void add_planner_flags(CLI::App& app, Flags& flags) {

@@ -18,8 +18,9 @@ PreparedTraining prepare_training(const api::TrainOptions& options) {
   models::ModelOptions model_options = options.model_options;
   api::complete_from_data(options, model_options);
   const models::Model model = models::make_model(options.model, model_options);
-  graph::TrainingGraph training =
-      graph::make_training_graph(model.graph, {.optimizer = with_period(options.optimizer)});
+  graph::TrainingGraph training = graph::make_training_graph(
+      model.graph,
+      {.optimizer = with_period(options.optimizer), .updates_last = options.updates_last});
   const auto backend =
       kernels::make_backend(options.session.device, {.threads = options.session.threads});
   PreparedTraining prepared{.graph = backend->prepare(training.graph)->prepared(),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <string_view>
 #include <type_traits>
 #include <unordered_map>
@@ -75,6 +76,16 @@ std::int64_t for_each_known(Table& table, const graph::PreparedGraph& prepared, 
   return missing;
 }
 
+// A table knows the first algorithm; the others keep their ratio to it.
+void set_cost(graph::PreparedNode& node, std::int64_t measured_ns) {
+  for (graph::Algorithm& other : node.others) {
+    if (node.cost_ns <= 0) continue;
+    const double ratio = static_cast<double>(other.cost_ns) / static_cast<double>(node.cost_ns);
+    other.cost_ns = std::llround(ratio * static_cast<double>(measured_ns));
+  }
+  node.cost_ns = measured_ns;
+}
+
 }  // namespace
 
 bool is_free(const graph::Node& node) {
@@ -138,7 +149,9 @@ const graph::PreparedGraph& TimedProgram::prepared() const {
 
 void TimedProgram::run(NodeId node, const kernels::Call& call, const graph::StepContext& context) {
   std::vector<std::int64_t>& runs = distinct_[index_[node]].runs_ns;
-  if (!recording_ || runs.size() >= kMaxRuns) return program_->run(node, call, context);
+  if (!recording_ || call.algorithm != 0 || runs.size() >= kMaxRuns) {
+    return program_->run(node, call, context);
+  }
   const std::int64_t begin = clock_();
   program_->run(node, call, context);
   runs.push_back(clock_() - begin);
@@ -169,7 +182,7 @@ std::int64_t apply_costs(const CostTable& table, graph::PreparedGraph& prepared)
   std::int64_t found = 0;
   const std::int64_t missing =
       for_each_known(table, prepared, [&](NodeId node, const NodeCost& cost) {
-        prepared.nodes[node].cost_ns = cost.ns;
+        set_cost(prepared.nodes[node], cost.ns);
         ++found;
       });
   if (found == 0) return missing;

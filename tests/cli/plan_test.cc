@@ -43,6 +43,18 @@ TEST(PlanCommand, ParametersAreCountedAsWritten) {
   EXPECT_EQ(plan({})["parameters"], 4 * (16 * 16 + 16) + 3 * 16 + 3);
 }
 
+TEST(PlanCommand, UpdatesAtTheEndHoldAllGradients) {
+  // Batch 1: activations of 64 bytes, six weights of 4 KiB; all their gradients against one.
+  const auto floor_of = [](const std::string& updates) {
+    return run_cli({"plan", "--model", "mlp", "--batch", "1", "--image", "1x4x8", "--hidden", "32",
+                    "--layers", "6", "--classes", "3", "--threads", "1", "--updates", updates,
+                    "--json"})
+        .document()["floor_bytes"]
+        .get<std::int64_t>();
+  };
+  EXPECT_GE(floor_of("end") - floor_of("auto"), 4 * 4096);
+}
+
 TEST(PlanCommand, TheCategoriesAddUpToThePeak) {
   for (const char* budget : {"unlimited", "floor"}) {
     const Json document = plan({"--budget", budget});

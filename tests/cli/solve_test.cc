@@ -79,6 +79,23 @@ TEST_F(SolveCommand, AnArenaGivesEachBufferItsPlace) {
   EXPECT_EQ(shared, 1);
 }
 
+TEST_F(SolveCommand, PicksOneOfTheChoicesOfEachOp) {
+  // f makes y (4 bytes): 4 + 6 with the fast choice, 4 + 0 with the lean one.
+  const std::string problem = R"({"tensors": [{"bytes": 4, "kind": "output"}],
+      "ops": [{"inputs": [], "outputs": [0],
+               "choices": [{"cost": 9}, {"workspace": 6, "cost": 2}]}]})";
+  Json document = solve(problem, {"--json", "--budget", "10"}).document();
+  EXPECT_EQ(document["choices"], Json({1}));
+  EXPECT_EQ(document["cost"], 2);
+  document = solve(problem, {"--json", "--budget", "9"}).document();
+  EXPECT_EQ(document["choices"], Json({0}));
+  EXPECT_EQ(document["cost"], 9);
+  EXPECT_EQ(document["peak"], 4);
+  EXPECT_EQ(document["floor"], 4);
+  EXPECT_EQ(document["optimal"], true);
+  EXPECT_FALSE(solve(kTwoLayers, {"--json"}).document().contains("choices"));
+}
+
 TEST_F(SolveCommand, WithoutJsonItReportsForPeople) {
   const Ran ran = solve(kTwoLayers, {"--budget", "floor"});
   EXPECT_EQ(ran.code, 0);

@@ -56,6 +56,38 @@ TEST(ProblemFile, ReadsAnOpGraph) {
   EXPECT_EQ(problem.ops[OpId(0u)].workspace, 3);
 }
 
+TEST(ProblemFile, ReadsTheChoicesWorthHavingFastestFirst) {
+  // Choice 0 is as lean as 2 and dearer; 1 is fastest.
+  const ProblemFile file = parse_problem(R"({"tensors":[{"bytes":4,"kind":"output"},{"bytes":4}],
+      "ops":[{"inputs":[],"outputs":[0],"choices":[{"workspace":2,"cost":9},
+                 {"workspace":8,"cost":1,"name":"wide"},{"workspace":2,"cost":5},{"cost":7}]},
+             {"inputs":[0],"outputs":[1],"cost":3}]})");
+  EXPECT_THAT(file.ignored, ::testing::IsEmpty());
+  const auto& read = std::get<OpGraphFile>(file.content);
+  EXPECT_TRUE(read.offers_choices);
+  const schedule::Op& op = read.problem.ops[OpId(0u)];
+  EXPECT_EQ(op.algorithm(0), (schedule::Algorithm{8, 1}));
+  EXPECT_THAT(op.leaner, ElementsAre(schedule::Algorithm{2, 5}, schedule::Algorithm{0, 7}));
+  EXPECT_THAT(read.choices[OpId(0u)], ElementsAre(1, 2, 3));
+  EXPECT_THAT(read.choices[OpId(1u)], ElementsAre(0));
+}
+
+TEST(ProblemFile, RefusesChoicesThatAreNone) {
+  const auto with = [](const std::string& fields) {
+    return refusal(R"({"tensors":[{"bytes":4}],"ops":[{"name":"f","inputs":[],"outputs":[0],)" +
+                   fields + "}]}");
+  };
+  EXPECT_THAT(with(R"("choices":[])"), HasSubstr("ops[0] 'f': choices is empty"));
+  EXPECT_THAT(with(R"("cost":1,"choices":[{"cost":1}])"),
+              HasSubstr("ops[0] 'f': cost stands beside choices"));
+  EXPECT_THAT(with(R"("workspace":1,"choices":[{"cost":1}])"),
+              HasSubstr("workspace stands beside choices"));
+  EXPECT_THAT(with(R"("choices":[{"cost":1},{"workspace":3}])"),
+              AllOf(HasSubstr("ops[0] 'f': choices[1]"), HasSubstr("cost")));
+  EXPECT_THAT(with(R"("choices":[{"cost":-1}])"), HasSubstr("choices[0]"));
+  EXPECT_THAT(with(R"("choices":[7])"), HasSubstr("choices[0]"));
+}
+
 TEST(ProblemFile, AnOpThatMakesAnOutputRunsOnce) {
   const auto file =
       std::get<OpGraphFile>(parse_problem(graph(R"("inputs":[0],"outputs":[1])")).content);

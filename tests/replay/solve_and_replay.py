@@ -58,6 +58,30 @@ def check_graph(solver, entry):
     return len(runs)
 
 
+def check_choices(solver, entry):
+    """Choices that are worse in all change nothing; leaner and dearer ones can only help."""
+    problem = op_graph(entry)
+    known = [case for case in entry["cases"] if case[1] is not None]
+    solved = 0
+    for leaner in (False, True):
+        for op, (_, _, workspace, cost, _, _) in zip(problem["ops"], entry["ops"]):
+            op.pop("workspace", None)
+            op.pop("cost", None)
+            op["choices"] = [{"workspace": workspace + 8, "cost": cost + 1},
+                             {"workspace": workspace, "cost": cost}]
+            if leaner:
+                op["choices"].append({"name": "lean", "cost": 2 * cost + 1})
+        path = solver.write(problem)
+        for budget, optimum, _ in known[:3]:
+            cost, answer, _ = solver.solve(path, problem, budget, "free", ["--moves", 30])
+            replay.require(cost is not None, f"{entry['id']} within {budget}: no plan")
+            replay.require(cost <= optimum if leaner else cost == optimum,
+                           f"{entry['id']} within {budget}: cost {cost}, {optimum} without choices")
+            replay.require(0 not in answer["choices"], f"{entry['id']}: picks what is worse in all")
+            solved += 1
+    return solved
+
+
 def check_arena(solver, entry):
     path = solver.write(entry)
     _, answer, _ = solver.solve(path, entry)
@@ -100,6 +124,8 @@ def main():
     try:
         for entry in load(folder, "op_graphs.json")["graphs"]:
             solved += check_graph(solver, entry)
+        for entry in load(folder, "op_graphs.json")["graphs"][:20]:
+            solved += check_choices(solver, entry)
         for entry in load(folder, "chains.json")["chains"]:
             solved += check_chain(solver, entry)
         solved += check_long_chain(solver)

@@ -155,6 +155,17 @@ TEST(ApplyCosts, FillsWhatItKnowsAndCountsTheRest) {
   EXPECT_EQ(prepared.cost_source, "measured on box, 1 of 3 nodes analytic");
 }
 
+TEST(ApplyCosts, OtherAlgorithmsKeepTheirRatioToTheFirst) {
+  ThreeNodes net;
+  graph::PreparedGraph prepared = net.program->prepared();
+  prepared.nodes[net.first].cost_ns = 10;
+  prepared.nodes[net.first].others = {{"lean", 0, 25}};
+  prepared.nodes[net.third].others = {{"lean", 0, 25}};  // not in the table
+  apply_costs(table_of("box", {{kReluKey, {42, 7}}}), prepared);
+  EXPECT_EQ(prepared.nodes[net.first].others[0].cost_ns, 105);  // 42 * 25 / 10
+  EXPECT_EQ(prepared.nodes[net.third].others[0].cost_ns, 25);
+}
+
 TEST(OldestMeasure, LooksAtWhatTheGraphUses) {
   ThreeNodes net;
   const graph::PreparedGraph& prepared = net.program->prepared();
