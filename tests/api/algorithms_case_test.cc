@@ -2,7 +2,7 @@
 // runs the algorithms that its plan says, each within its own workspace, and ends with the same
 // bits.
 
-#include <algorithm>
+#include <array>
 #include <cstring>
 #include <gtest/gtest.h>
 #include <map>
@@ -17,6 +17,7 @@
 namespace reprise::api {
 namespace {
 
+using base::Bytes;
 using graph::NodeId;
 using graph::ValueId;
 constexpr Bytes kWide = 4096;

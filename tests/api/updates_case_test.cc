@@ -5,13 +5,13 @@
 namespace reprise::api {
 namespace {
 
-struct Run {
+struct Trained {
   std::uint64_t hash = 0;
   Bytes peak = 0;
 };
 
-Run run(const graph::Optimizer& optimizer, bool updates_last, const std::string& planner,
-        const Budget& budget) {
+Trained run(const graph::Optimizer& optimizer, bool updates_last, const std::string& planner,
+            const Budget& budget) {
   models::ModelOptions options{.batch = 2};
   options.channels = 1;
   options.height = 4;
@@ -45,10 +45,10 @@ TEST(UpdatesCase, BitsAreTheSameWhereverTheyStand) {
   for (const graph::Optimizer& optimizer :
        {graph::Optimizer(graph::SgdAttributes{.rate = {.base = 0.1}, .momentum = 0.9}),
         graph::Optimizer(graph::AdamAttributes{})}) {
-    const Run first = run(optimizer, false, "keep_all", {});
+    const Trained first = run(optimizer, false, "keep_all", {});
     for (const char* planner : {"keep_all", "auto"}) {
-      const Run at_once = run(optimizer, false, planner, floor);
-      const Run at_end = run(optimizer, true, planner, floor);
+      const Trained at_once = run(optimizer, false, planner, floor);
+      const Trained at_end = run(optimizer, true, planner, floor);
       EXPECT_EQ(at_once.hash, first.hash) << planner;
       EXPECT_EQ(at_end.hash, first.hash) << planner;
       // Five weights of 32 x 32 floats: four more gradients are held.

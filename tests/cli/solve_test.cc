@@ -82,7 +82,7 @@ TEST_F(SolveCommand, AnArenaGivesEachBufferItsPlace) {
 TEST_F(SolveCommand, PicksOneOfTheChoicesOfEachOp) {
   // f makes y (4 bytes): 4 + 6 with the fast choice, 4 + 0 with the lean one.
   const std::string problem = R"({"tensors": [{"bytes": 4, "kind": "output"}],
-      "ops": [{"inputs": [], "outputs": [0],
+      "ops": [{"inputs": [], "outputs": [0], "recomputable": false,
                "choices": [{"cost": 9}, {"workspace": 6, "cost": 2}]}]})";
   Json document = solve(problem, {"--json", "--budget", "10"}).document();
   EXPECT_EQ(document["choices"], Json({1}));

@@ -115,6 +115,16 @@ def make_inplace(rng, tensors, ops):
             tensors[out]["bytes"] = tensors[t]["bytes"]
 
 
+def add_choices(rng, ops):
+    """Some ops may run in several ways; not all of those are worth having."""
+    size, cost = sizes(rng), costs(rng)
+    for op in ops:
+        if rng.random() < 0.6:
+            op["choices"] = [{"workspace": op.pop("workspace", 0), "cost": op.pop("cost")}]
+            op["choices"] += [{"workspace": size(), "cost": cost()}
+                              for _ in range(rng.randint(0, 3))]
+
+
 def chain(rng):
     size, cost = sizes(rng), costs(rng)
     n = log_uniform(rng, 1, 40)
@@ -149,7 +159,10 @@ def problem_of(n):
     rng = random.Random(n)
     make = rng.choices((training_graph, random_graph, chain, uniform_chain, lifetimes),
                        (45, 20, 20, 5, 10))[0]
-    return rng, make(rng)
+    problem = make(rng)
+    if "ops" in problem and rng.random() < 0.2:
+        add_choices(rng, problem["ops"])
+    return rng, problem
 
 
 # ---- checks --------------------------------------------------------------------------------------
