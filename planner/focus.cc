@@ -8,8 +8,9 @@
 #include "planner/annealer.h"
 
 // The arena is what must fit, but searches see live bytes only. When a round ends with an order
-// whose live bytes fit and whose arena does not, the next round aims lower by most of what was too
-// much; when it does fit, the aim rises again halfway to the budget.
+// whose live bytes fit and whose arena does not, packing gets about as much time as the searches of
+// the round; where that does not help, the next round aims lower by most of what was too much. When
+// it does fit, the aim rises again halfway to the budget.
 
 namespace reprise::planner {
 namespace {
@@ -18,6 +19,7 @@ constexpr int kLanes = 4;  // searches of a round, whatever the number of thread
 constexpr std::int64_t kFirstMoves = 40'000;
 constexpr double kWarm = 5e-3, kHot = 2e-2, kCold = 2e-6;  // temperatures
 constexpr double kFloorWeight = 30;
+constexpr std::int64_t kMostNodes = 1'000'000;  // of packing the best order of a round
 
 // Request::stop is asked by one thread at a time, and not again once it has said yes.
 class Stop {
@@ -58,6 +60,7 @@ class Focus {
         frontier_.offer(found.order, "search");
         if (better(found, best_)) best_ = found;
       }
+      pack_best(moves);
       aim();
       ++round_;
     }
@@ -75,6 +78,12 @@ class Focus {
     if (a_fits != b_fits) return a_fits;
     return a_fits ? std::pair(a.cost, a.live_peak) < std::pair(b.cost, b.live_peak)
                   : std::pair(a.live_peak, a.cost) < std::pair(b.live_peak, b.cost);
+  }
+
+  void pack_best(std::int64_t nodes) {
+    if (best_.live_peak > target_ || frontier_.covers(request_.budget, best_.cost)) return;
+    frontier_.offer_within(request_.budget, best_.order, "search", std::min(nodes, kMostNodes),
+                           [this] { return stop_(); });
   }
 
   void aim() {

@@ -11,6 +11,12 @@ namespace {
 
 // Effort of the packing that decides whether an order is worth keeping.
 constexpr std::int64_t kScreeningNodes = 1'000;
+// The plan that is handed out, and orders that only holes keep above the budget: as multiples of
+// PackingOptions::search_nodes; small problems need no more nodes than the square of their buffers.
+constexpr std::int64_t kFinalEffort = 50, kMissEffort = 10;
+// How many such orders are looked at: those next in cost to what fits anyway. A larger budget
+// never looks at cheaper ones only, so that it never costs more.
+constexpr std::ptrdiff_t kMisses = 3;
 
 // Levels of memory at which one order is taken in with other algorithms.
 constexpr std::size_t kMostLevels = 32;
@@ -38,9 +44,16 @@ Plan describe(const Problem& problem, Order order, std::string strategy,
   return plan;
 }
 
-void pack_into(Plan& plan, const schedule::Trace& trace, const PackingOptions& options) {
-  plan.packing = pack(trace.buffers.items(), options);
+void pack_into(Plan& plan, const schedule::Trace& trace, const PackingOptions& options,
+               const std::function<bool()>& stop = {}) {
+  plan.packing = pack(trace.buffers.items(), options, stop);
   plan.arena = plan.packing.arena;
+}
+
+void take_if_smaller(Plan& plan, Packing packing) {
+  if (packing.arena >= plan.arena) return;
+  plan.arena = packing.arena;
+  plan.packing = std::move(packing);
 }
 
 }  // namespace
@@ -100,24 +113,54 @@ void Frontier::insert(Plan plan) {
   plans_.insert(place, std::move(plan));
 }
 
+void Frontier::remember(const Plan& plan) {
+  const auto place = std::lower_bound(
+      by_live_.begin(), by_live_.end(), plan.live_peak,
+      [](const Plan& known, Bytes live_peak) { return known.live_peak < live_peak; });
+  if (place != by_live_.begin() && std::prev(place)->cost <= plan.cost) return;
+  if (place != by_live_.end() && place->live_peak == plan.live_peak && place->cost <= plan.cost) {
+    return;
+  }
+  const auto last = std::find_if(place, by_live_.end(),
+                                 [&](const Plan& known) { return known.cost < plan.cost; });
+  Plan copy = plan;
+  copy.packing = {};
+  by_live_.insert(by_live_.erase(place, last), std::move(copy));
+}
+
 bool Frontier::offer(Order order, std::string strategy) {
+  PackingOptions screening = packing_;
+  screening.search_nodes = std::min(packing_.search_nodes, kScreeningNodes);
+  const Effort effort{screening, {}};
   if (freedom_ == OrderFreedom::kFixed && !is_fixed_order(*problem_, order)) return false;
-  if (!algorithms_) return offer_with({}, order, strategy);
+  if (!algorithms_) return offer_with({}, order, strategy, effort);
   const OrderAlgorithms algorithms(*problem_, order);
   bool taken = false;
   const auto offer_level = [&](const OrderAlgorithms::Level& level) {
     if (covers(level.live_peak, level.cost)) return;
-    taken = offer_with(algorithms.within(level.live_peak), order, strategy) || taken;
+    taken = offer_with(algorithms.within(level.live_peak), order, strategy, effort) || taken;
   };
   for (const OrderAlgorithms::Level& level : algorithms.levels(kMostLevels)) offer_level(level);
   if (aim_ >= algorithms.least()) {
-    taken = offer_with(algorithms.within(aim_), order, strategy) || taken;
+    taken = offer_with(algorithms.within(aim_), order, strategy, effort) || taken;
   }
   return taken;
 }
 
+bool Frontier::offer_within(Bytes budget, Order order, std::string strategy, std::int64_t nodes,
+                            const std::function<bool()>& stop) {
+  if (freedom_ == OrderFreedom::kFixed && !is_fixed_order(*problem_, order)) return false;
+  Effort effort{packing_, stop};
+  effort.packing.search_nodes = nodes;
+  effort.packing.enough = budget;
+  if (!algorithms_) return offer_with({}, order, strategy, effort);
+  const OrderAlgorithms algorithms(*problem_, order);
+  return budget >= algorithms.least() &&
+         offer_with(algorithms.within(budget), order, strategy, effort);
+}
+
 bool Frontier::offer_with(schedule::Choices choices, const Order& order,
-                          const std::string& strategy) {
+                          const std::string& strategy, const Effort& effort) {
   const schedule::Trace trace = trace_valid(*problem_, order, choices);
   Plan plan = describe(*problem_, order, strategy, trace);
   plan.choices = std::move(choices);
@@ -127,29 +170,65 @@ bool Frontier::offer_with(schedule::Choices choices, const Order& order,
     insert(std::move(plan));
     return true;
   }
-  PackingOptions screening = packing_;
-  screening.search_nodes = std::min(packing_.search_nodes, kScreeningNodes);
-  pack_into(plan, trace, screening);
+  pack_into(plan, trace, effort.packing, effort.stop);
+  if (!plan.packing.too_large_to_search) remember(plan);
   if (covers(plan.arena, plan.cost)) return false;
   insert(std::move(plan));
   return true;
 }
 
-void Frontier::polish() {
+Packing Frontier::repack(const Plan& plan, std::int64_t effort, Bytes enough,
+                         const std::function<bool()>& stop) const {
+  const schedule::Trace trace = trace_valid(*problem_, plan.order, plan.choices);
+  PackingOptions options = packing_;
+  const auto buffers = static_cast<std::int64_t>(trace.buffers.size());
+  options.search_nodes =
+      std::max(packing_.search_nodes, std::min(packing_.search_nodes * effort, buffers * buffers));
+  options.enough = enough;
+  return pack(trace.buffers.items(), options, stop);
+}
+
+void Frontier::polish(const std::function<bool()>& stop) {
   if (measure_ == Measure::kLivePeak || packing_.search_nodes <= kScreeningNodes) return;
   std::vector<Plan> plans = std::move(plans_);
   plans_.clear();
   for (Plan& plan : plans) {
     if (plan.arena > plan.live_peak && !plan.packing.too_large_to_search) {
-      Packing packing =
-          pack(trace_valid(*problem_, plan.order, plan.choices).buffers.items(), packing_);
-      if (packing.arena < plan.arena) {
-        plan.arena = packing.arena;
-        plan.packing = std::move(packing);
-      }
+      take_if_smaller(
+          plan, pack(trace_valid(*problem_, plan.order, plan.choices).buffers.items(), packing_));
     }
     insert(std::move(plan));
   }
+  // The floor: the smallest live peak.
+  if (by_live_.empty() || by_live_.front().live_peak >= plans_.front().arena) return;
+  Plan smallest = by_live_.front();
+  smallest.packing = repack(smallest, kFinalEffort, 0, stop);
+  smallest.arena = smallest.packing.arena;
+  insert(std::move(smallest));
+}
+
+std::optional<Plan> Frontier::pack_within(Bytes budget, const std::function<bool()>& stop) const {
+  const Plan* fits = cheapest_within(budget);
+  if (fits == nullptr) return std::nullopt;
+  Plan result = *fits;
+  if (measure_ == Measure::kLivePeak || packing_.search_nodes <= kScreeningNodes) return result;
+  const auto first = std::partition_point(
+      by_live_.begin(), by_live_.end(), [&](const Plan& plan) { return plan.cost >= fits->cost; });
+  const auto last = std::partition_point(
+      first, by_live_.end(), [&](const Plan& plan) { return plan.live_peak <= budget; });
+  for (auto miss = first + std::min(kMisses, last - first); miss != first;) {
+    --miss;
+    Packing packing = repack(*miss, kMissEffort, budget, stop);
+    if (packing.arena > budget) continue;
+    result = *miss;
+    result.arena = packing.arena;
+    result.packing = std::move(packing);
+    break;
+  }
+  if (result.arena > result.live_peak && !result.packing.too_large_to_search) {
+    take_if_smaller(result, repack(result, kFinalEffort, 0, stop));
+  }
+  return result;
 }
 
 Infeasible explain_floor(const Problem& problem, const Plan& smallest) {

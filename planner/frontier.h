@@ -3,6 +3,8 @@
 // The best plans known for a problem: of two, neither is both smaller and cheaper than the other.
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -18,13 +20,22 @@ class Frontier {
   // first runs and this one has another. False when it was not taken. Where ops have several
   // algorithms it is taken in with the best choices for each level of memory that tells them apart.
   bool offer(Order order, std::string strategy);
-  // Repeats the packing of plans with holes at full effort.
-  void polish();
+  // The same for one budget, packed with an effort of its own until the arena fits.
+  bool offer_within(Bytes budget, Order order, std::string strategy, std::int64_t nodes,
+                    const std::function<bool()>& stop);
+  // Repeats the packing of plans with holes at full effort, that of the smallest as pack_within()
+  // does.
+  void polish(const std::function<bool()>& stop);
 
   [[nodiscard]] bool empty() const { return plans_.empty(); }
   [[nodiscard]] const std::vector<Plan>& plans() const { return plans_; }  // by rising arena
   // The cheapest plan whose arena fits; null when none does.
   [[nodiscard]] const Plan* cheapest_within(Bytes budget) const;
+  // The same for the last word on a budget: the next cheaper orders whose live bytes fit are packed
+  // with more effort, and so is what is handed out. More budget never costs more. Nothing when
+  // cheapest_within() knows none.
+  [[nodiscard]] std::optional<Plan> pack_within(Bytes budget,
+                                                const std::function<bool()>& stop) const;
   // The plan of the smallest arena that costs no more; null when none does.
   [[nodiscard]] const Plan* smallest_of_cost(std::int64_t cost) const;
   // Is there a plan with at most this arena and this cost?
@@ -41,16 +52,26 @@ class Frontier {
   [[nodiscard]] Bytes proven_floor() const { return proven_floor_; }
 
  private:
-  bool offer_with(schedule::Choices choices, const Order& order, const std::string& strategy);
+  // How much effort an offer gets, and when it ends.
+  struct Effort {
+    PackingOptions packing;
+    std::function<bool()> stop;
+  };
+  bool offer_with(schedule::Choices choices, const Order& order, const std::string& strategy,
+                  const Effort& effort);
   void insert(Plan plan);
+  void remember(const Plan& plan);
+  [[nodiscard]] Packing repack(const Plan& plan, std::int64_t effort, Bytes enough,
+                               const std::function<bool()>& stop) const;
 
   const Problem* problem_;
   PackingOptions packing_;
   Measure measure_;
   OrderFreedom freedom_;
-  bool algorithms_;          // are there any to choose among?
-  Bytes aim_;                // a level that choices are made for, besides others; 0: none
-  std::vector<Plan> plans_;  // arena rising, cost falling
+  bool algorithms_;            // are there any to choose among?
+  Bytes aim_;                  // a level that choices are made for, besides others; 0: none
+  std::vector<Plan> plans_;    // arena rising, cost falling
+  std::vector<Plan> by_live_;  // live peak rising, cost falling; not packed
   std::vector<std::pair<Bytes, std::int64_t>> proven_costs_;
   Bytes proven_floor_ = 0;
 };

@@ -85,7 +85,8 @@ Packing pack(const std::vector<schedule::Buffer>& buffers, const PackingOptions&
   if (others.empty()) return packing;
   const PackItems problem = make_pack_items(times, bytes, options.alignment);
   const Placement placement =
-      pack_items(problem, {problem.lower_bound, options.search_nodes * kStepsPerNode, stop});
+      pack_items(problem, {std::max(problem.lower_bound, options.enough - bottom),
+                           options.search_nodes * kStepsPerNode, stop});
   packing.too_large_to_search = placement.too_large_to_search;
   for (std::size_t k = 0; k < others.size(); ++k) {
     const std::size_t i = others[k];

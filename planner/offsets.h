@@ -17,6 +17,7 @@ struct PackingOptions {
   Bytes alignment = 64;
   // Effort of the search, in nodes of about a microsecond (0: greedy orders only). Never a clock.
   std::int64_t search_nodes = 20'000;
+  Bytes enough = 0;  // the search ends with an arena of this size, even where a smaller one exists
 };
 
 struct Packing {

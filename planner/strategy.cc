@@ -72,7 +72,7 @@ std::shared_ptr<const Frontier> FrontierStrategy::frontier(const Request& reques
   solve(request, *result);
   // What a strategy knows may all be out of order; the program itself never is.
   if (result->empty()) result->offer(program_order(*request.problem, request.order), "keep_all");
-  result->polish();
+  result->polish(request.stop);
   REPRISE_CHECK(!result->empty(), "strategy '{}' found no plan at all", name());
   if (request.cache) {
     request.cache->frontiers.emplace(PlanCache::key_of(name(), request), result);
@@ -101,10 +101,9 @@ Outcome FrontierStrategy::plan(const Request& request) const {
     throw base::input_error("a budget of {} bytes; it must be positive", request.budget);
   }
   const std::shared_ptr<const Frontier> known = frontier(request);
-  if (const Plan* found = known->cheapest_within(request.budget)) {
-    Plan plan = *found;
-    plan.cost_lower_bound = known->cost_bound(request.budget);
-    return plan;
+  if (std::optional<Plan> plan = known->pack_within(request.budget, request.stop)) {
+    plan->cost_lower_bound = known->cost_bound(request.budget);
+    return *std::move(plan);
   }
   Infeasible answer = explain_floor(*request.problem, known->plans().front());
   answer.proven_floor = known->proven_floor();
