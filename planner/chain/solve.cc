@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "planner/chain/bound.h"
+#include "planner/chain/envelope.h"
 #include "planner/chain/shortest.h"
 #include "planner/chain/simulate.h"
 #include "planner/chain/table.h"
@@ -64,7 +65,8 @@ ChainSolver::ChainSolver(ChainProblem problem, ChainOptions options)
     s.dropping.reset();
     return;
   }
-  Envelope best(std::numeric_limits<Bytes>::max());
+  constexpr Bytes kUnlimited = Bytes{1} << 62;
+  Envelope best(kUnlimited, MemoryCells(kUnlimited, 1));
   best.add(s.persistent->answers(), 0, 0, 0, {});
   best.add(s.dropping->answers(), 0, 0, 0, {});
   s.answers = best.stairs();

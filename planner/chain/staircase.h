@@ -37,28 +37,35 @@ using Staircase = std::vector<StairStep>;
 // The last step within the memory; null when there is none.
 [[nodiscard]] const StairStep* step_within(const Staircase& stairs, Bytes memory);
 
-// The lower envelope of candidates, each a staircase itself.
-class Envelope {
+// At most `most` steps; the first and the last one stay, and of each stretch of memory the step
+// that lies lowest against the slope around it.
+[[nodiscard]] Staircase thin_out(const Staircase& stairs, std::size_t most);
+
+// Memory cut into cells of equal width.
+class MemoryCells {
  public:
-  explicit Envelope(Bytes cap) : cap_(cap) {}
-  void clear() { stairs_.clear(); }
-
-  // One part, shifted: at least `least` bytes, `bytes` beside it, `cost` before it.
-  void add(const Staircase& part, Bytes bytes, Bytes least, std::int64_t cost, ChainChoice choice);
-  // Two parts in turn, with `first_bytes` and `second_bytes` held beside them.
-  void add(const Staircase& first, Bytes first_bytes, const Staircase& second, Bytes second_bytes,
-           Bytes least, std::int64_t cost, ChainChoice choice);
-
-  [[nodiscard]] const Staircase& stairs() const { return stairs_; }
-  // At most `most` steps; the first and the last one stay, and of each stretch of memory the step
-  // that lies lowest against the slope around it.
-  void thin_out(std::size_t most);
+  // At least `count` cells up to `cap`, less than twice as many; fewer where bytes are.
+  MemoryCells(Bytes cap, std::int64_t count) {
+    while ((cap >> shift_) >= 2 * count) ++shift_;
+  }
+  [[nodiscard]] std::int32_t of(Bytes memory) const {
+    return static_cast<std::int32_t>(memory >> shift_);
+  }
+  [[nodiscard]] Bytes begin(std::int32_t cell) const { return Bytes{cell} << shift_; }
 
  private:
-  void merge_news();
+  int shift_ = 0;
+};
 
-  Bytes cap_;  // steps above it are of no use
-  Staircase stairs_, news_, merged_;
+// A staircase with a summary by cells, from that of its first step to that of its last.
+struct CellStaircase {
+  CellStaircase() = default;
+  CellStaircase(Staircase stairs, const MemoryCells& cells);
+
+  Staircase steps;
+  std::int32_t first_cell = 0;
+  std::vector<float> least;           // no memory of the cell or below costs less
+  std::vector<std::uint32_t> before;  // number of steps below the cell
 };
 
 }  // namespace reprise::planner

@@ -12,7 +12,10 @@ std::size_t at_index(std::int32_t i) {
   return static_cast<std::size_t>(i);
 }
 
-const Staircase kNothing;
+const CellStaircase kNothing;
+
+// Cells of memory: a few steps in each.
+constexpr std::int64_t kCells = 1024;
 
 }  // namespace
 
@@ -38,6 +41,7 @@ ChainTable::ChainTable(const ChainProblem& problem, ChainTableOptions options)
   }
   cap_ += transient + 3 * *std::max_element(g_.begin(), g_.end()) +
           *std::max_element(a_.begin(), a_.end());
+  cells_ = MemoryCells(cap_, kCells);
   solve();
 }
 
@@ -46,7 +50,7 @@ bool ChainTable::exists(Stage32 i, Stage32 l) const {
   return i % options_.grid == 0 && (l + 1) % options_.grid == 0;
 }
 
-const Staircase& ChainTable::at(bool recorded, Stage32 i, Stage32 l) const {
+const CellStaircase& ChainTable::at(bool recorded, Stage32 i, Stage32 l) const {
   const auto& row = (recorded ? recorded_ : original_)[at_index(i)];
   const std::size_t k = at_index(l - i);
   return k < row.size() ? row[k] : kNothing;
@@ -59,7 +63,7 @@ void ChainTable::solve() {
     original_[at_index(i)].resize(at_index(length_ - i) + 1);
     if (options_.drop_inputs && i < length_) recorded_[at_index(i)].resize(at_index(length_ - i));
   }
-  Envelope best(cap_);
+  Envelope best(cap_, cells_);
   for (Stage32 l = 0; l <= length_; ++l) {
     if (options_.stop && options_.stop()) return;
     solve_leaf(l);
@@ -72,17 +76,16 @@ void ChainTable::solve() {
       if (options_.drop_inputs && l < length_) solve_part(true, i, l, best);
     }
   }
-  answers_ = at(false, 0, length_);
+  answers_ = at(false, 0, length_).steps;
   for (StairStep& step : answers_) step.memory += a_[0];
   complete_ = true;
 }
 
 void ChainTable::solve_leaf(Stage32 i) {
-  Envelope best(cap_);
-  const Staircase zero = {{0, 0, {}}};
+  Envelope best(cap_, cells_);
   if (i == length_) {
-    best.add(zero, 0, g_[at_index(i)] + problem_.loss_workspace, problem_.loss_cost, {});
-    original_[at_index(i)][0] = best.stairs();
+    best.add(g_[at_index(i)] + problem_.loss_workspace, problem_.loss_cost, {});
+    original_[at_index(i)][0] = CellStaircase(best.stairs(), cells_);
     return;
   }
   const Stage& stage = problem_.stages[at_index(i)];
@@ -92,15 +95,15 @@ void ChainTable::solve_leaf(Stage32 i) {
     const Bytes memory = g_[at_index(i) + 1] + o.record +
                          std::max(o.forward_workspace, g_[at_index(i)] + o.backward_workspace);
     workspace = std::max(workspace, o.backward_workspace);
-    best.add(zero, 0, memory, o.forward_cost + o.backward_cost,
+    best.add(memory, o.forward_cost + o.backward_cost,
              {ChainMove::kLeaf, static_cast<std::int16_t>(k), i});
   }
-  original_[at_index(i)][0] = best.stairs();
+  original_[at_index(i)][0] = CellStaircase(best.stairs(), cells_);
   if (!options_.drop_inputs) return;
   // Fall and B of the recorded stage are paid for where it is recorded.
   best.clear();
-  best.add(zero, 0, g_[at_index(i) + 1] + g_[at_index(i)] + workspace, 0, {});
-  recorded_[at_index(i)][0] = best.stairs();
+  best.add(g_[at_index(i) + 1] + g_[at_index(i)] + workspace, 0, {});
+  recorded_[at_index(i)][0] = CellStaircase(best.stairs(), cells_);
 }
 
 void ChainTable::solve_part(bool recorded, Stage32 i, Stage32 l, Envelope& best) {
@@ -109,11 +112,9 @@ void ChainTable::solve_part(bool recorded, Stage32 i, Stage32 l, Envelope& best)
   add_record_run(recorded, i, l, best);
   add_splits(recorded, i, l, best);
   const std::size_t most = l == length_ ? options_.most_loss_steps : options_.most_steps;
-  if (best.stairs().size() > most) {
-    exact_ = false;
-    best.thin_out(most);
-  }
-  (recorded ? recorded_ : original_)[at_index(i)][at_index(l - i)] = best.stairs();
+  if (best.stairs().size() > most) exact_ = false;
+  (recorded ? recorded_ : original_)[at_index(i)][at_index(l - i)] =
+      CellStaircase(thin_out(best.stairs(), most), cells_);
 }
 
 void ChainTable::add_records(bool recorded, Stage32 i, Stage32 l, Envelope& best) const {
@@ -124,7 +125,7 @@ void ChainTable::add_records(bool recorded, Stage32 i, Stage32 l, Envelope& best
     const Bytes least =
         o.record + std::max(gradient_after(l) + o.forward_workspace,
                             g_[at_index(i) + 1] + g_[at_index(i)] + o.backward_workspace);
-    best.add(at(recorded, i + 1, l), o.record, least, o.forward_cost + o.backward_cost,
+    best.add(at(recorded, i + 1, l).steps, o.record, least, o.forward_cost + o.backward_cost,
              {ChainMove::kRecord, static_cast<std::int16_t>(k), i});
   }
 }
@@ -143,7 +144,7 @@ void ChainTable::add_record_run(bool recorded, Stage32 i, Stage32 l, Envelope& b
                      held + std::max(gradient_after(l) + o.forward_workspace,
                                      g_[at_index(k) + 1] + g_[at_index(k)] + o.backward_workspace));
   }
-  best.add(at(recorded, end, l), held, least, cost, {ChainMove::kRecordMany, 0, end});
+  best.add(at(recorded, end, l).steps, held, least, cost, {ChainMove::kRecordMany, 0, end});
 }
 
 void ChainTable::add_splits(bool recorded, Stage32 i, Stage32 l, Envelope& best) const {
@@ -156,7 +157,7 @@ void ChainTable::add_splits(bool recorded, Stage32 i, Stage32 l, Envelope& best)
     if (!exists(i, j - 1)) continue;
     const std::int64_t forward = forward_sum_[at_index(j)] - forward_sum_[at_index(i)];
     if (exists(j, l)) {
-      best.add(at(recorded, j, l), a_[at_index(j)], at(false, i, j - 1), 0,
+      best.add({at(recorded, j, l), a_[at_index(j)]}, {at(false, i, j - 1), 0},
                gradient_after(l) + transient, forward, {ChainMove::kCheckpoint, 0, j});
     }
     if (options_.drop_inputs && j < l && exists(j + 1, l) && exists(i, j)) {
@@ -173,7 +174,7 @@ void ChainTable::add_drops(bool recorded, Stage32 i, Stage32 l, Stage32 j, Bytes
     const StageOption& o = stage.options[k];
     const Bytes least =
         gradient_after(l) + std::max(transient, a_[at_index(j)] + o.record + o.forward_workspace);
-    best.add(at(recorded, j + 1, l), o.record, at(true, i, j), o.record, least,
+    best.add({at(recorded, j + 1, l), o.record}, {at(true, i, j), o.record}, least,
              forward + o.forward_cost + o.backward_cost,
              {ChainMove::kDropInput, static_cast<std::int16_t>(k), j});
   }

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "planner/chain/chain.h"
+#include "planner/chain/envelope.h"
 #include "planner/chain/staircase.h"
 
 namespace reprise::planner {
@@ -62,7 +63,7 @@ class ChainTable {
   };
   class Unfolding;
 
-  [[nodiscard]] const Staircase& at(bool recorded, Stage32 i, Stage32 l) const;
+  [[nodiscard]] const CellStaircase& at(bool recorded, Stage32 i, Stage32 l) const;
   [[nodiscard]] bool exists(Stage32 i, Stage32 l) const;
   [[nodiscard]] Bytes gradient_after(Stage32 l) const { return l == length_ ? 0 : g_[l + 1]; }
   void solve();
@@ -77,10 +78,11 @@ class ChainTable {
   const ChainProblem& problem_;
   ChainTableOptions options_;
   Stage32 length_;
-  std::vector<Bytes> a_, g_;                                 // 0..L
-  std::vector<std::int64_t> forward_sum_;                    // of stages before i, Fck
-  Bytes cap_ = 0;                                            // what keeping all takes
-  std::vector<std::vector<Staircase>> original_, recorded_;  // [i][l - i]
+  std::vector<Bytes> a_, g_;               // 0..L
+  std::vector<std::int64_t> forward_sum_;  // of stages before i, Fck
+  Bytes cap_ = 0;                          // what keeping all takes
+  MemoryCells cells_{0, 1};
+  std::vector<std::vector<CellStaircase>> original_, recorded_;  // [i][l - i]
   Staircase answers_;
   bool complete_ = false, exact_ = true;
 };

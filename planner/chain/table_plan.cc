@@ -51,7 +51,8 @@ class ChainTable::Unfolding {
 
   // What comes last is put on the stack first.
   void unfold(const Part& part) {
-    const StairStep* step = step_within(t_.at(part.recorded, part.first, part.last), part.memory);
+    const StairStep* step =
+        step_within(t_.at(part.recorded, part.first, part.last).steps, part.memory);
     REPRISE_CHECK(step != nullptr, "stages {}..{} within {} bytes have no plan", part.first,
                   part.last, part.memory);
     const ChainChoice& choice = step->choice;

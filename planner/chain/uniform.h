@@ -22,6 +22,7 @@
 #include <span>
 #include <vector>
 
+#include "planner/chain/envelope.h"
 #include "planner/chain/program.h"
 #include "planner/chain/solve.h"
 #include "planner/chain/staircase.h"
@@ -39,13 +40,18 @@ class UniformTable {
   [[nodiscard]] bool complete() const { return complete_; }
   [[nodiscard]] std::int32_t inner() const { return static_cast<std::int32_t>(p_.size()) - 1; }
   [[nodiscard]] std::int32_t outer() const { return static_cast<std::int32_t>(q_.size()) - 1; }
-  [[nodiscard]] const Staircase& p(std::int32_t n) const { return p_[static_cast<std::size_t>(n)]; }
-  [[nodiscard]] const Staircase& q(std::int32_t n) const { return q_[static_cast<std::size_t>(n)]; }
+  [[nodiscard]] const Staircase& p(std::int32_t n) const {
+    return p_[static_cast<std::size_t>(n)].steps;
+  }
+  [[nodiscard]] const Staircase& q(std::int32_t n) const {
+    return q_[static_cast<std::size_t>(n)].steps;
+  }
 
  private:
   void solve(const UniformChain& chain, std::int32_t n, bool outer, Envelope& best);
 
-  std::vector<Staircase> p_, q_;  // p_[0] is empty: no stages are no part
+  MemoryCells cells_;
+  std::vector<CellStaircase> p_, q_;  // p_[0] is empty: no stages are no part
   bool complete_ = false;
 };
 

@@ -62,13 +62,15 @@ ChainProblem expand(const UniformChain& c) {
   return problem;
 }
 
+// Cells of memory: a few steps in each.
+constexpr std::int64_t kCells = 1024;
+
 UniformTable::UniformTable(const UniformChain& chain, std::int32_t inner, std::int32_t outer,
                            Bytes cap, const std::function<bool()>& stop)
-    : p_(1), q_(1) {
-  Envelope best(cap);
-  const Staircase zero = {{0, 0, {}}};
-  best.add(zero, 0, chain.g + chain.ol, chain.ul, {});
-  q_[0] = best.stairs();
+    : cells_(cap, kCells), p_(1), q_(1) {
+  Envelope best(cap, cells_);
+  best.add(chain.g + chain.ol, chain.ul, {});
+  q_[0] = CellStaircase(best.stairs(), cells_);
   for (std::int32_t n = 1; n <= std::max(inner, outer); ++n) {
     if (stop && stop()) return;
     if (n <= inner) solve(chain, n, false, best);
@@ -79,22 +81,21 @@ UniformTable::UniformTable(const UniformChain& chain, std::int32_t inner, std::i
 
 void UniformTable::solve(const UniformChain& c, std::int32_t n, bool outer, Envelope& best) {
   best.clear();
-  std::vector<Staircase>& rows = outer ? q_ : p_;
+  std::vector<CellStaircase>& rows = outer ? q_ : p_;
   const Bytes gradient = outer ? 0 : c.g;
   const Bytes record = c.b + std::max(gradient + c.of, 2 * c.g + c.ob);
   if (n == 1 && !outer) {
-    const Staircase zero = {{0, 0, {}}};
-    best.add(zero, 0, record, c.uf + c.ub, {ChainMove::kLeaf, 0, 0});
+    best.add(record, c.uf + c.ub, {ChainMove::kLeaf, 0, 0});
   } else {
-    best.add(rows[at(n - 1)], c.b, record, c.uf + c.ub, {ChainMove::kRecord, 0, 0});
+    best.add(rows[at(n - 1)].steps, c.b, record, c.uf + c.ub, {ChainMove::kRecord, 0, 0});
   }
   for (std::int32_t j = 1; j <= (outer ? n : n - 1) && j < static_cast<std::int32_t>(p_.size());
        ++j) {
     const Bytes transient = (j == 1 ? c.a : 2 * c.a) + c.of;
-    best.add(rows[at(n - j)], c.a, p_[at(j)], 0, gradient + transient, j * c.uf,
+    best.add({rows[at(n - j)], c.a}, {p_[at(j)], 0}, gradient + transient, j * c.uf,
              {ChainMove::kCheckpoint, 0, j});
   }
-  rows.push_back(best.stairs());
+  rows.emplace_back(best.stairs(), cells_);
 }
 
 }  // namespace reprise::planner
