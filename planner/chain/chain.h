@@ -11,13 +11,13 @@
 //   Fall(i)      x_i or xbar_i                    M + b[i+1] + of[i]     xbar_{i+1} is there
 //   Fck(i)       x_i or xbar_i                    M + a[i+1] + of[i]     x_{i+1} is there
 //   Fnone(i)     plain x_i, i > 0                 M + a[i+1] + of[i]     x_{i+1} is there, x_i gone
-//   Loss         x_L or xbar_L                    M + g[L] + ol          y_L is there, plain x_L
-//   gone B(i)         y_{i+1}, xbar_{i+1}, and         M + g[i] + ob[i]       y_i is there;
-//   y_{i+1},
-//                x_i or xbar_i                                           xbar_{i+1}, plain x_i gone
+//   Loss         x_L or xbar_L                    M + g[L] + ol          y_L there, x_L gone
+//   B(i)         y_{i+1}, xbar_{i+1}, and         M + g[i] + ob[i]       y_i is there; y_{i+1},
+//                x_i or xbar_i                                           xbar_{i+1}, x_i gone
 //   DropX(i), DropXB(i)                                                  x_i (i > 0), xbar_i gone
 //
-// M is what is there just before. Peak is the largest "while it runs".
+// M is what is there just before; what goes of x_i and x_L is the plain one. Peak is the largest
+// "while it runs".
 
 #include <compare>
 #include <cstdint>

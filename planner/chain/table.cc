@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "planner/chain/team.h"
 
 namespace reprise::planner {
 namespace {
@@ -16,6 +17,8 @@ const CellStaircase kNothing;
 
 // Cells of memory: a few steps in each.
 constexpr std::int64_t kCells = 1024;
+// Not worth a second thread.
+constexpr std::int32_t kShort = 32;
 
 }  // namespace
 
@@ -63,26 +66,32 @@ void ChainTable::solve() {
     original_[at_index(i)].resize(at_index(length_ - i) + 1);
     if (options_.drop_inputs && i < length_) recorded_[at_index(i)].resize(at_index(length_ - i));
   }
-  Envelope best(cap_, cells_);
-  for (Stage32 l = 0; l <= length_; ++l) {
+  const int threads = length_ < kShort ? 1 : options_.threads;
+  Team team(threads);
+  std::vector<Envelope> scratch(team.size(), Envelope(cap_, cells_));
+  for (Stage32 i = 0; i <= length_; ++i) solve_leaf(i, scratch[0]);
+  // Stretches of one length need only shorter ones.
+  std::vector<Stage32> starts;
+  for (Stage32 length = 1; length <= length_; ++length) {
     if (options_.stop && options_.stop()) return;
-    solve_leaf(l);
-    for (Stage32 i = l - 1; i >= 0; --i) {
-      if (!exists(i, l)) {
-        exact_ = false;
-        continue;
-      }
-      solve_part(false, i, l, best);
-      if (options_.drop_inputs && l < length_) solve_part(true, i, l, best);
+    starts.clear();
+    for (Stage32 i = 0; i + length <= length_; ++i) {
+      if (exists(i, i + length)) starts.push_back(i);
     }
+    if (starts.size() < at_index(length_ - length) + 1) exact_ = false;
+    team.run(starts.size(), [&](std::size_t worker, std::size_t k) {
+      const Stage32 i = starts[k], l = i + length;
+      solve_part(false, i, l, scratch[worker]);
+      if (options_.drop_inputs && l < length_) solve_part(true, i, l, scratch[worker]);
+    });
   }
   answers_ = at(false, 0, length_).steps;
   for (StairStep& step : answers_) step.memory += a_[0];
   complete_ = true;
 }
 
-void ChainTable::solve_leaf(Stage32 i) {
-  Envelope best(cap_, cells_);
+void ChainTable::solve_leaf(Stage32 i, Envelope& best) {
+  best.clear();
   if (i == length_) {
     best.add(g_[at_index(i)] + problem_.loss_workspace, problem_.loss_cost, {});
     original_[at_index(i)][0] = CellStaircase(best.stairs(), cells_);

@@ -20,6 +20,7 @@
 // and staircases are thinned out to `most_steps`. Stretches up to the loss start anywhere. What is
 // found is then a valid schedule, not a proven optimum of the class; the floor stays exact.
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -38,6 +39,7 @@ struct ChainTableOptions {
   std::size_t most_steps = std::numeric_limits<std::size_t>::max();  // of stretches before the loss
   std::size_t most_loss_steps = std::numeric_limits<std::size_t>::max();  // of those up to it
   std::function<bool()> stop{};
+  int threads = 1;  // the table does not depend on it
 };
 
 class ChainTable {
@@ -67,7 +69,7 @@ class ChainTable {
   [[nodiscard]] bool exists(Stage32 i, Stage32 l) const;
   [[nodiscard]] Bytes gradient_after(Stage32 l) const { return l == length_ ? 0 : g_[l + 1]; }
   void solve();
-  void solve_leaf(Stage32 i);
+  void solve_leaf(Stage32 i, Envelope& best);
   void solve_part(bool recorded, Stage32 i, Stage32 l, Envelope& best);
   void add_records(bool recorded, Stage32 i, Stage32 l, Envelope& best) const;
   void add_record_run(bool recorded, Stage32 i, Stage32 l, Envelope& best) const;
@@ -84,7 +86,8 @@ class ChainTable {
   MemoryCells cells_{0, 1};
   std::vector<std::vector<CellStaircase>> original_, recorded_;  // [i][l - i]
   Staircase answers_;
-  bool complete_ = false, exact_ = true;
+  bool complete_ = false;
+  std::atomic<bool> exact_ = true;
 };
 
 }  // namespace reprise::planner
