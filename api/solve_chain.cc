@@ -67,6 +67,7 @@ std::variant<ChainSolution, planner::ChainInfeasible> solve_chain(const planner:
                                                                   const SolveOptions& options) {
   planner::ChainOptions search;
   search.stop = options.stop;
+  search.threads = options.threads;
   const planner::ChainSolver solver(file.chain, search);
   return plan_within(options, file.chain, [&](Bytes budget) { return solver.plan(budget); });
 }

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "planner/chain/bound.h"
 #include "planner/chain/envelope.h"
+#include "planner/chain/floor.h"
 #include "planner/chain/shortest.h"
 #include "planner/chain/simulate.h"
 #include "planner/chain/table.h"
@@ -16,7 +17,8 @@ namespace {
 // through a window (table.h).
 constexpr std::size_t kMostStagesWithDrops = 100;
 constexpr std::size_t kMostStagesExact = 220;
-constexpr std::size_t kMostStages = 4'000;
+constexpr std::size_t kMostStagesOfFloor = 2'000;  // beyond the exact table: a quarter of a second
+constexpr std::size_t kMostStages = 4'000;         // at 1,000 stages, eight times that at 2,000
 // Of the shortest path over all schedules.
 constexpr std::int64_t kMostStates = 200'000;
 
@@ -33,6 +35,7 @@ struct ChainSolver::State {
   ChainProblem problem;
   ChainOptions options;
   std::unique_ptr<ChainTable> persistent, dropping;  // null when not worked out
+  std::vector<ChainInstruction> smallest;            // what fits where nothing of the tables does
   Staircase answers;
 };
 
@@ -54,21 +57,26 @@ ChainSolver::ChainSolver(ChainProblem problem, ChainOptions options)
   ChainTableOptions table;
   if (length > kMostStagesExact) look_through_window(table, length);
   table.stop = s.options.stop;
+  table.threads = s.options.threads;
   s.persistent = std::make_unique<ChainTable>(s.problem, table);
   if (!s.persistent->complete()) return;
-  s.answers = s.persistent->answers();
-  if (!s.options.drop_inputs) return;
-  table.drop_inputs = true;
-  if (length > kMostStagesWithDrops) look_through_window(table, length);
-  s.dropping = std::make_unique<ChainTable>(s.problem, table);
-  if (!s.dropping->complete()) {
-    s.dropping.reset();
-    return;
-  }
   constexpr Bytes kUnlimited = Bytes{1} << 62;
   Envelope best(kUnlimited, MemoryCells(kUnlimited, 1));
   best.add(s.persistent->answers(), 0, 0, 0, {});
-  best.add(s.dropping->answers(), 0, 0, 0, {});
+  if (s.options.drop_inputs) {
+    table.drop_inputs = true;
+    if (length > kMostStagesWithDrops) look_through_window(table, length);
+    s.dropping = std::make_unique<ChainTable>(s.problem, table);
+    if (!s.dropping->complete()) s.dropping.reset();
+  }
+  if (s.dropping) best.add(s.dropping->answers(), 0, 0, 0, {});
+  if (!s.persistent->exact() && length <= kMostStagesOfFloor) {
+    const ChainFloor floor(s.problem);
+    if (floor.budget() < best.stairs().front().memory) {
+      s.smallest = floor.plan();
+      best.add(floor.budget(), replay(s.problem, s.smallest).cost, {});
+    }
+  }
   s.answers = best.stairs();
 }
 
@@ -99,8 +107,11 @@ ChainOutcome ChainSolver::plan(Bytes budget) const {
   if (dropping != nullptr && dropping->cost < cost) {
     cost = dropping->cost;
     instructions = s.dropping->plan(budget);
-  } else {
+  } else if (persistent != nullptr) {
     instructions = s.persistent->plan(budget);
+  } else {
+    instructions = s.smallest;
+    cost = replay(s.problem, instructions).cost;
   }
   if (cost > plan.lower_bound && s.options.drop_inputs) {
     const ShortestResult shortest =

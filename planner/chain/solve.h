@@ -27,7 +27,8 @@ struct ChainPlan {
   ChainProof optimal = ChainProof::kNone;
 };
 
-// Below the floor; `floor` is the smallest budget of any persistent schedule.
+// Below the floor; `floor` is the smallest budget of any persistent schedule (chains of up to 2,000
+// stages; beyond, of any that was found).
 struct ChainInfeasible {
   Bytes floor = 0;
 };
@@ -40,6 +41,7 @@ using ChainOutcome = std::variant<ChainPlan, ChainInfeasible, ChainStopped>;
 struct ChainOptions {
   std::function<bool()> stop{};  // asked now and then; true ends the search
   bool drop_inputs = true;       // also schedules that keep a record without its input
+  int threads = 1;               // no plan depends on it
 };
 
 // Solves once, answers all budgets.
