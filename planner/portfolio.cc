@@ -19,8 +19,9 @@ constexpr std::int64_t kMostRounds = 50;  // of place_with_feedback
 // first.
 constexpr Bytes kDetails[] = {1000, 300, 100};
 constexpr std::int64_t kFirstSteps = 2'000'000;  // of a search; doubled whenever all have had a try
-// Capacities to try, between the lower bound (0) and the best arena (1).
-constexpr double kAims[] = {0.7, 0.35, 0.0};
+// Capacities to try, between the lower bound (0) and the best arena (1): first as much as may be
+// had at once, then in small steps.
+constexpr double kAims[] = {0.7, 0.35, 0.0}, kLaterAims[] = {0.95, 0.85, 0.6};
 
 std::int64_t memberships(const PackItems& problem, Bytes smallest) {
   std::int64_t count = 0;
@@ -91,7 +92,7 @@ class Portfolio {
     std::int64_t steps = std::min(kFirstSteps, std::max<std::int64_t>(1, left_ / 8));
     for (int variant = 0;; ++variant) {
       for (const auto& level : levels_) {
-        for (const double aim : kAims) {
+        for (const double aim : variant < PackingLevel::kVariants ? kAims : kLaterAims) {
           while (!done() && !spent() && attempt(*level, aim, variant, std::min(steps, left_))) {
           }
           if (done() || spent()) return;
