@@ -1,5 +1,6 @@
 #include "planner/blocks.h"
 #include "planner/candidates.h"
+#include "planner/chain_candidates.h"
 #include "planner/exact_search.h"
 #include "planner/focus.h"
 #include "planner/ladder.h"
@@ -20,7 +21,16 @@ class Auto final : public FrontierStrategy {
     frontier.offer(program_order(*request.problem, request.order), "keep_all");
     if (offer_exact(request, kInstantStates, frontier) && frontier.packed_tightly()) return;
     const Structure structure(*request.problem, request.order);
-    if (!offer_blocks(structure, request, frontier)) offer_all(structure, frontier);
+    const bool large_and_repeated = offer_blocks(structure, request, frontier);
+    offer_periods(structure, request.stop, frontier);
+    if (!large_and_repeated) {
+      offer_chains(structure, request.stop, frontier);
+      // What is no better than a known plan is not packed; so what is mostly no better comes last.
+      if (structure.ops() <= kMostSearchedOps) offer_all(structure, frontier);
+      offer_revolve(structure, request.stop, frontier);
+      offer_segments_of_any_number(structure, frontier);
+      offer_sqrt_n(structure, frontier);
+    }
     if (request.stop) {
       offer_focused(structure, request, frontier);
     } else if (structure.ops() <= kMostSearchedOps) {

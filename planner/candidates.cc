@@ -12,6 +12,9 @@ namespace {
 
 // Up to this many ops the choice is fine, above it coarse.
 constexpr Index kSmallProblem = 3000;
+// Segments: every number up to here, above it steps of a quarter.
+constexpr Index kEveryNumberUpTo = 16;
+constexpr Index kMostStretches = 1024;  // of revolve
 
 std::size_t at(Index i) {
   return static_cast<std::size_t>(i);
@@ -129,6 +132,31 @@ void offer_segments(const Structure& structure, Index k, Frontier& frontier) {
   decision.segments = cut_evenly(structure, k);
   decision.slots = k;
   offer_decision(structure, decision, fmt::format("segments({})", k), frontier);
+}
+
+void offer_segments_of_any_number(const Structure& structure, Frontier& frontier) {
+  const Index most = std::min<Index>(most_segments(structure), 1000);
+  for (Index k = 1; k <= most; k += std::max<Index>(1, k < kEveryNumberUpTo ? 1 : k / 4)) {
+    offer_segments(structure, k, frontier);
+  }
+}
+
+void offer_sqrt_n(const Structure& structure, Frontier& frontier) {
+  const auto k = static_cast<Index>(std::lround(std::sqrt(structure.turn())));
+  offer_segments(structure, std::max<Index>(k, 1), frontier);
+}
+
+void offer_revolve(const Structure& structure, const std::function<bool()>& stop,
+                   Frontier& frontier) {
+  Decision decision = keep_everything(structure);
+  for (Index n = 2; n <= std::min<Index>(most_segments(structure), kMostStretches); n *= 2) {
+    decision.segments = cut_evenly(structure, n);
+    for (Index slots = 1; slots < n; slots *= 2) {
+      if (stop && stop()) return;
+      decision.slots = slots;
+      offer_decision(structure, decision, fmt::format("revolve({}, {})", n, slots), frontier);
+    }
+  }
 }
 
 void offer_all(const Structure& structure, Frontier& frontier) {

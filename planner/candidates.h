@@ -2,6 +2,7 @@
 
 // The decisions that the strategies choose among. None of them depends on a budget.
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,12 @@ namespace reprise::planner {
 
 // k segments, all cuts held; with a plan's label "segments(k)".
 void offer_segments(const Structure& structure, Index k, Frontier& frontier);
+
+// The plans of the strategies `segments` (when it chooses k), `sqrt_n` and `revolve`.
+void offer_segments_of_any_number(const Structure& structure, Frontier& frontier);
+void offer_sqrt_n(const Structure& structure, Frontier& frontier);
+void offer_revolve(const Structure& structure, const std::function<bool()>& stop,
+                   Frontier& frontier);
 
 // Many: segments, revolve over segments, and what is cheap for its bytes made again besides.
 // The effort is bounded by the size of the problem, not by a clock.

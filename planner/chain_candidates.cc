@@ -15,10 +15,13 @@ namespace {
 
 constexpr Index kMostStages = 64;                     // of a chain whose stages differ
 constexpr Index kLeastPeriods = 8, kLeastStages = 3;  // of a uniform one
-constexpr std::size_t kMostRecords = 5;               // choices of what a uniform stage records
-// Levels of memory.
-constexpr int kLevels = 24, kLevelsOfSmall = 48;
-constexpr Index kSmallProblem = 3'000;
+// Choices of what a stage records.
+constexpr std::size_t kRecordsOfChain = 6, kRecordsOfPeriod = 5;
+// Levels of memory: an order of a large problem takes long.
+constexpr int kLevels = 24, kLevelsOfSmall = 48, kLevelsOfLarge = 12;
+constexpr Index kSmallProblem = 3'000, kLargeProblem = 30'000;
+constexpr double kSteepCosts[] = {4, 3, 2.5, 2, 1.8, 1.6, 1.5, 1.4, 1.35, 1.3, 1.27, 1.24, 1.21};
+constexpr std::int64_t kWorstMultiple = 10;  // of what program order costs
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 using Views = std::vector<std::unique_ptr<ChainView>>;
@@ -69,36 +72,90 @@ std::vector<std::pair<double, double>> price_list(const Structure& s, Index firs
   return list;
 }
 
-// Plans of the view that promises most, level by level; closer together towards the floor.
+// What the views promise. Costs fall with memory.
+class Outlook {
+ public:
+  struct Best {
+    const ChainView* view = nullptr;
+    std::int64_t cost = std::numeric_limits<std::int64_t>::max();
+  };
+
+  explicit Outlook(const Views& views) : views_(views) {
+    for (const auto& view : views) {
+      low_ = std::min(low_, view->floor());
+      high_ = std::max(high_, view->all());
+    }
+  }
+
+  [[nodiscard]] Best best_within(Bytes memory) const {
+    Best best;
+    for (const auto& view : views_) {
+      const auto cost = view->predict(memory);
+      if (cost && *cost < best.cost) best = {view.get(), *cost};
+    }
+    return best;
+  }
+  // A share of the way from the least memory of any plan to what keeps everything.
+  [[nodiscard]] Bytes between(double share) const {
+    return low_ + static_cast<Bytes>(share * static_cast<double>(high_ - low_));
+  }
+  // The least memory that promises at most this cost; what keeps everything when none does.
+  [[nodiscard]] Bytes memory_for(std::int64_t cost) const {
+    Bytes low = low_, high = high_;
+    while (low < high) {
+      const Bytes middle = low + (high - low) / 2;
+      if (best_within(middle).cost <= cost) {
+        high = middle;
+      } else {
+        low = middle + 1;
+      }
+    }
+    return low;
+  }
+
+ private:
+  const Views& views_;
+  Bytes low_ = std::numeric_limits<Bytes>::max(), high_ = 0;
+};
+
+// Costs to be planned for: those that levels of memory allow, closer together towards the floor,
+// and, where costs rise steeply, multiples of what program order costs.
+std::vector<std::int64_t> costs_to_plan(const Outlook& outlook, const Structure& s) {
+  const int levels = s.ops() <= kSmallProblem   ? kLevelsOfSmall
+                     : s.ops() <= kLargeProblem ? kLevels
+                                                : kLevelsOfLarge;
+  std::int64_t once = 0;
+  for (Index i = 0; i < s.ops(); ++i) once += s.required(i) ? s.op(i).cost : 0;
+  std::vector<std::int64_t> costs;
+  for (const double multiple : kSteepCosts) {
+    const Bytes memory =
+        outlook.memory_for(static_cast<std::int64_t>(multiple * static_cast<double>(once)));
+    costs.push_back(outlook.best_within(memory).cost);
+  }
+  for (int k = 1; k <= levels; ++k) {
+    const double share = std::pow(static_cast<double>(k) / levels, 2);
+    costs.push_back(outlook.best_within(outlook.between(share)).cost);
+  }
+  std::sort(costs.rbegin(), costs.rend());
+  costs.erase(std::unique(costs.begin(), costs.end()), costs.end());
+  std::erase_if(costs, [&](std::int64_t c) { return c / kWorstMultiple > once; });
+  return costs;
+}
+
+// For each of these costs the smallest plan that promises it.
 void offer_views(const Views& views, const Structure& structure, const std::function<bool()>& stop,
                  Frontier& frontier) {
   if (views.empty()) return;
-  Bytes low = std::numeric_limits<Bytes>::max(), high = 0;
-  for (const auto& view : views) {
-    low = std::min(low, view->floor());
-    high = std::max(high, view->all());
-  }
+  const Outlook outlook(views);
   const std::int64_t most_steps = std::int64_t{20} * structure.ops() + 1000;
-  std::pair<const ChainView*, std::int64_t> last{nullptr, 0};
-  const int levels = structure.ops() <= kSmallProblem ? kLevelsOfSmall : kLevels;
-  for (int k = 0; k <= levels; ++k) {
-    const double share = std::pow(static_cast<double>(k) / levels, 2);
-    const Bytes memory = low + static_cast<Bytes>(share * static_cast<double>(high - low));
-    const ChainView* best = nullptr;
-    std::int64_t least = 0;
-    for (const auto& view : views) {
-      const auto cost = view->predict(memory);
-      if (!cost || (best != nullptr && *cost >= least)) continue;
-      best = view.get();
-      least = *cost;
-    }
-    if (best == nullptr || last == std::pair(best, least)) continue;
-    last = {best, least};
+  for (const std::int64_t cost : costs_to_plan(outlook, structure)) {
     if (stop && stop()) return;
-    const auto program = best->plan(memory);
+    const Bytes memory = outlook.memory_for(cost);
+    const ChainView* view = outlook.best_within(memory).view;
+    const auto program = view == nullptr ? std::nullopt : view->plan(memory);
     if (!program) continue;
-    schedule::Order order = best->graph().order(*program, most_steps);
-    if (!order.empty()) frontier.offer(std::move(order), best->label());
+    schedule::Order order = view->graph().order(*program, most_steps);
+    if (!order.empty()) frontier.offer(std::move(order), view->label());
   }
 }
 
@@ -130,7 +187,7 @@ std::vector<std::vector<bool>> uniform_records(const Structure& s, Index first, 
   for (const auto& [value, share] : price_list(s, first, last)) {
     if (value > limits.back() && share < 1) limits.push_back(value);
   }
-  if (limits.size() > kMostRecords) limits.resize(kMostRecords);
+  if (limits.size() > kRecordsOfPeriod) limits.resize(kRecordsOfPeriod);
   std::vector<std::vector<bool>> records;
   for (const double limit : limits) records.push_back(cheaper_than(s, limit));
   return records;
@@ -141,17 +198,17 @@ std::vector<std::vector<bool>> uniform_records(const Structure& s, Index first, 
 void offer_chains(const Structure& structure, const std::function<bool()>& stop,
                   Frontier& frontier) {
   const auto prices = price_list(structure, 0, structure.turn());
-  std::vector<std::vector<bool>> dropped = {cheaper_than(structure, -1)};
-  for (const double wanted : {0.4, 0.7, 1.0}) {
-    for (const auto& [value, share] : prices) {
-      if (share < wanted) continue;
-      dropped.push_back(cheaper_than(structure, value));
-      break;
-    }
+  std::vector<double> limits = {-1};
+  for (const auto& [value, share] : prices) {
+    const double wanted = static_cast<double>(limits.size()) / (kRecordsOfChain - 1);
+    if (share >= wanted && value > limits.back()) limits.push_back(value);
   }
+  std::vector<std::vector<bool>> dropped;
+  for (const double limit : limits) dropped.push_back(cheaper_than(structure, limit));
   Views views;
   std::size_t before = 0;
-  for (Index k = 2; k <= std::min(kMostStages, most_segments(structure)); k *= 2) {
+  for (Index k = 2; k <= std::min(kMostStages, most_segments(structure));
+       k += std::max<Index>(1, k * 2 / 5)) {
     std::vector<Index> cuts = cut_evenly(structure, k);
     if (cuts.size() <= before) break;
     before = cuts.size();

@@ -1,5 +1,3 @@
-#include "fmt/format.h"
-
 #include "planner/candidates.h"
 #include "planner/strategies.h"
 
@@ -18,19 +16,7 @@ class Revolve final : public FrontierStrategy {
  private:
   void solve(const Request& request, Frontier& frontier) const override {
     frontier.offer(program_order(*request.problem, request.order), "keep_all");
-    const Structure structure(*request.problem, request.order);
-    Decision decision = keep_everything(structure);
-    const std::int64_t limit = std::int64_t{20} * structure.ops() + 1000;
-    for (Index n = 2; n <= std::min<Index>(most_segments(structure), 1024); n *= 2) {
-      decision.segments = cut_evenly(structure, n);
-      for (Index slots = 1; slots < n; slots *= 2) {
-        if (request.stop && request.stop()) return;
-        decision.slots = slots;
-        if (auto order = make_order(structure, decision, limit)) {
-          frontier.offer(*std::move(order), fmt::format("revolve({}, {})", n, slots));
-        }
-      }
-    }
+    offer_revolve(Structure(*request.problem, request.order), request.stop, frontier);
   }
 };
 

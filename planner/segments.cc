@@ -5,9 +5,6 @@
 namespace reprise::planner {
 namespace {
 
-// All numbers up to this one are tried, then steps of a quarter.
-constexpr Index kEveryNumberUpTo = 16;
-
 class Segments final : public FrontierStrategy {
  public:
   std::string_view name() const override { return "segments"; }
@@ -26,10 +23,7 @@ class Segments final : public FrontierStrategy {
       offer_segments(structure, request.segments, frontier);
       return;
     }
-    const Index most = std::min<Index>(most_segments(structure), 1000);
-    for (Index k = 1; k <= most; k += std::max<Index>(1, k < kEveryNumberUpTo ? 1 : k / 4)) {
-      offer_segments(structure, k, frontier);
-    }
+    offer_segments_of_any_number(structure, frontier);
   }
 };
 

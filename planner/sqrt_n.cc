@@ -1,5 +1,3 @@
-#include <cmath>
-
 #include "planner/candidates.h"
 #include "planner/strategies.h"
 
@@ -17,9 +15,7 @@ class SqrtN final : public FrontierStrategy {
 
  private:
   void solve(const Request& request, Frontier& frontier) const override {
-    const Structure structure(*request.problem, request.order);
-    const auto k = static_cast<Index>(std::lround(std::sqrt(structure.turn())));
-    offer_segments(structure, std::max<Index>(k, 1), frontier);
+    offer_sqrt_n(Structure(*request.problem, request.order), frontier);
   }
 };
 
