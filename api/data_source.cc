@@ -100,14 +100,17 @@ runtime::ImageSplits load_images(const TrainOptions& train, const models::ModelO
   }
 }
 
-std::unique_ptr<DataSource> open_images(const TrainOptions& train, models::ModelOptions& options) {
+std::unique_ptr<DataSource> open_images(const TrainOptions& train, models::ModelOptions& options,
+                                        const Shard& shard) {
   runtime::ImageSplits splits = load_images(train, models::complete_options(train.model, options));
   take_image_shape(splits.train, options);
   options = models::complete_options(train.model, options);
-  return make_image_source(std::move(splits), options.batch, train.session.seed, train.augment);
+  return make_image_source(std::move(splits), options.batch, train.session.seed, train.augment,
+                           shard);
 }
 
-std::unique_ptr<DataSource> open_text(const TrainOptions& train, models::ModelOptions& options) {
+std::unique_ptr<DataSource> open_text(const TrainOptions& train, models::ModelOptions& options,
+                                      const Shard& shard) {
   runtime::TextDataset text;
   if (is_text(train.data.kind)) {
     text = runtime::load_text(train.data.path);
@@ -124,7 +127,7 @@ std::unique_ptr<DataSource> open_text(const TrainOptions& train, models::ModelOp
     require_memory_for_text(options, tokens);
     text = runtime::make_synthetic_text(options.vocabulary, tokens, train.session.seed);
   }
-  return make_text_source(std::move(text), options.batch, options.seq_len, train.evaluate);
+  return make_text_source(std::move(text), options.batch, options.seq_len, train.evaluate, shard);
 }
 
 }  // namespace
@@ -148,11 +151,13 @@ DataSpec parse_data(std::string_view text) {
   return {kind, path};
 }
 
-std::unique_ptr<DataSource> open_data(const TrainOptions& train, models::ModelOptions& options) {
+std::unique_ptr<DataSource> open_data(const TrainOptions& train, models::ModelOptions& options,
+                                      const Shard& shard) {
   (void)models::complete_options(train.model,
                                  options);  // an unknown model is reported before any file is read
   require_fit(train);
-  return is_sequence(train.model) ? open_text(train, options) : open_images(train, options);
+  return is_sequence(train.model) ? open_text(train, options, shard)
+                                  : open_images(train, options, shard);
 }
 
 void complete_from_data(const TrainOptions& train, models::ModelOptions& options) {

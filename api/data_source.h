@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "api/session.h"
+#include "api/shard.h"
 #include "api/trainer.h"
 #include "models/model.h"
 
@@ -18,8 +19,8 @@ class DataSource {
  public:
   virtual ~DataSource() = default;
 
-  // Full batches in one pass; a short last batch of a training pass is dropped (other items each
-  // epoch, since the order is shuffled).
+  // Full batches of all ranks in one pass; a short last batch of a training pass is dropped (other
+  // items each epoch, since the order is shuffled).
   [[nodiscard]] virtual std::int64_t steps_per_epoch() const = 0;
   [[nodiscard]] virtual std::int64_t items_per_step() const = 0;
   [[nodiscard]] virtual std::string_view item_name() const = 0;  // "images", "tokens"
@@ -27,9 +28,12 @@ class DataSource {
   // Of the training part's contents (runtime/fingerprint.h). Reads all of it, so not for each step.
   [[nodiscard]] virtual std::string fingerprint() const = 0;
 
-  // Writes batch `index` of epoch `epoch` into the session's inputs; a pure function of (seed,
-  // epoch, index).
+  // Writes this rank's part of batch `index` of epoch `epoch` into the session's inputs; a pure
+  // function of (seed, epoch, index).
   virtual void fill(Session& session, std::int64_t epoch, std::int64_t index) = 0;
+
+  // The weight of this rank's loss in the mean over the global batch; 1 for one rank alone.
+  [[nodiscard]] virtual float gradient_weight() const = 0;
 
   // Prepares for evaluation with a model of this batch and sequence length.
   virtual void set_evaluation(const models::ModelOptions& options) = 0;
@@ -38,11 +42,13 @@ class DataSource {
   virtual std::int64_t fill_evaluation(Session& session, std::int64_t index) = 0;
 };
 
-// Loads the data and completes `options` with what it says: image size and classes, or vocabulary.
-// Throws Error(kInput) when an option disagrees with the data (names both), when model and data do
-// not fit together (images for a language model), or when there are fewer items than one batch.
+// For the shard's part of global batches of `options.batch` items. Loads the data and completes
+// `options` with what it says: image size and classes, or vocabulary. Throws Error(kInput) when an
+// option disagrees with the data (names both), when model and data do not fit together (images for
+// a language model), or when there are fewer items than one batch.
 [[nodiscard]] std::unique_ptr<DataSource> open_data(const TrainOptions& train,
-                                                    models::ModelOptions& options);
+                                                    models::ModelOptions& options,
+                                                    const Shard& shard = {});
 
 // The options completed as open_data() would, without loading more than needed (for `plan`).
 void complete_from_data(const TrainOptions& train, models::ModelOptions& options);

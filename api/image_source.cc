@@ -17,17 +17,19 @@ constexpr std::int64_t kAugmentationPadding = 4;  // He et al. 2016, section 4.2
 
 class ImageSource final : public DataSource {
  public:
-  ImageSource(runtime::ImageSplits splits, std::int64_t batch, std::uint64_t seed, bool augment)
+  ImageSource(runtime::ImageSplits splits, std::int64_t batch, std::uint64_t seed, bool augment,
+              const Shard& shard)
       : splits_(std::move(splits)),
         normalisation_(runtime::measure_normalisation(splits_.train)),
         augmentation_{.pad = augment ? kAugmentationPadding : 0, .flip = augment},
         batch_(batch),
-        seed_(seed) {
+        seed_(seed),
+        shard_(shard) {
     if (splits_.train.items() < batch) {
       throw base::input_error("--batch {}: data set '{}' has only {} training images", batch,
                               splits_.train.name, splits_.train.items());
     }
-    reserve(batch);
+    reserve(shard.planned(batch));
   }
 
   [[nodiscard]] std::int64_t steps_per_epoch() const override {
@@ -46,11 +48,19 @@ class ImageSource final : public DataSource {
       order_epoch_ = epoch;
     }
     const auto items = std::span<const std::uint32_t>(order_).subspan(
-        static_cast<std::size_t>(index * batch_), static_cast<std::size_t>(batch_));
-    runtime::fill_image_batch(splits_.train, items, batch_, normalisation_, augmentation_, seed_,
-                              static_cast<std::uint64_t>(epoch), images_, labels_);
+        static_cast<std::size_t>(index * batch_ + shard_.begin(batch_)),
+        static_cast<std::size_t>(shard_.count(batch_)));
+    runtime::fill_image_batch(splits_.train, items, shard_.planned(batch_), normalisation_,
+                              augmentation_, seed_, static_cast<std::uint64_t>(epoch), images_,
+                              labels_);
     session.set_input("images", std::as_bytes(std::span(images_)));
     session.set_input("labels", std::as_bytes(std::span(labels_)));
+  }
+
+  // The loss is the mean over the labels that count, which padding's do not.
+  [[nodiscard]] float gradient_weight() const override {
+    return static_cast<float>(static_cast<double>(shard_.count(batch_)) /
+                              static_cast<double>(batch_));
   }
 
   void set_evaluation(const models::ModelOptions& options) override {
@@ -67,7 +77,7 @@ class ImageSource final : public DataSource {
     std::vector<std::uint32_t> items(static_cast<std::size_t>(count));
     for (std::size_t i = 0; i < items.size(); ++i)
       items[i] = static_cast<std::uint32_t>(first) + static_cast<std::uint32_t>(i);
-    const std::size_t pixels = images_.size() / static_cast<std::size_t>(batch_);
+    const std::size_t pixels = images_.size() / labels_.size();
     const auto images =
         std::span(images_).first(pixels * static_cast<std::size_t>(evaluation_batch_));
     const auto labels = std::span(labels_).first(static_cast<std::size_t>(evaluation_batch_));
@@ -91,6 +101,7 @@ class ImageSource final : public DataSource {
   std::int64_t batch_;
   std::int64_t evaluation_batch_ = 1;
   std::uint64_t seed_;
+  Shard shard_;
   std::vector<std::uint32_t> order_;
   std::int64_t order_epoch_ = -1;
   std::vector<float> images_;
@@ -100,8 +111,9 @@ class ImageSource final : public DataSource {
 }  // namespace
 
 std::unique_ptr<DataSource> make_image_source(runtime::ImageSplits splits, std::int64_t batch,
-                                              std::uint64_t seed, bool augment) {
-  return std::make_unique<ImageSource>(std::move(splits), batch, seed, augment);
+                                              std::uint64_t seed, bool augment,
+                                              const Shard& shard) {
+  return std::make_unique<ImageSource>(std::move(splits), batch, seed, augment, shard);
 }
 
 }  // namespace reprise::api

@@ -8,6 +8,7 @@
 #include "api/hash.h"
 #include "api/initialize.h"
 #include "api/plan.h"
+#include "api/replicas.h"
 #include "api/side.h"
 #include "base/error.h"
 #include "graph/evaluation.h"
@@ -54,6 +55,7 @@ struct Session::Impl {
   // Filled ahead, since a failure is no time to allocate.
   std::map<std::string, bool, std::less<>> lost;
 
+  [[nodiscard]] bool is_replica() const { return options.ranks && options.ranks->world_size() > 1; }
   void list_variables();
   void write_initial_values(const models::Model& model);
   void add_evaluation(const std::vector<models::Model>& candidates);
@@ -152,7 +154,10 @@ std::variant<std::unique_ptr<Session>, planner::Infeasible> Session::create(
   std::unique_ptr<Session> session(new Session());
   Impl& impl = *session->impl_;
   impl.options = session_options;
-  graph::TrainingGraph training_graph = graph::make_training_graph(training.graph, options);
+  graph::TrainingOptions training_options = options;
+  if (impl.is_replica() && !training_options.ranks) training_options.ranks.emplace();
+  graph::TrainingGraph training_graph =
+      graph::make_training_graph(training.graph, training_options);
   impl.warnings = std::move(training_graph.warnings);
   impl.backend = session_options.backend;
   if (!impl.backend) {
@@ -169,15 +174,19 @@ std::variant<std::unique_ptr<Session>, planner::Infeasible> Session::create(
   auto& plan = std::get<PlannedTraining>(planned);
   impl.report = std::move(plan.report);
   impl.planned = std::move(plan.step);
+  if (impl.is_replica()) require_same_plan(impl.planned, *session_options.ranks);
 
   impl.arena = std::make_unique<runtime::Arena>(impl.planned.schedule.arena_bytes);
-  auto executor =
-      std::make_unique<runtime::Executor>(*program, impl.planned.schedule, *impl.arena,
-                                          runtime::ExecutorOptions{.debug = session_options.debug});
+  auto executor = std::make_unique<runtime::Executor>(
+      *program, impl.planned.schedule, *impl.arena,
+      runtime::ExecutorOptions{
+          .debug = session_options.debug,
+          .communicator = impl.is_replica() ? session_options.ranks.get() : nullptr});
   impl.training = Side(std::move(program), std::move(executor));
   impl.list_variables();
   impl.write_initial_values(training);
   impl.add_evaluation(evaluations);
+  if (impl.is_replica()) copy_from_first_rank(*session, *session_options.ranks);
   return session;
 }
 
@@ -188,6 +197,11 @@ void Session::set_input(std::string_view name, std::span<const std::byte> plain)
   impl_->outputs_there = false;  // their bytes may be the input's
 }
 
+void Session::set_gradient_weight(float weight) {
+  if (!impl_->is_replica()) return;
+  set_input(graph::kGradientWeight, std::as_bytes(std::span(&weight, 1)));
+}
+
 float Session::step() {
   Impl& impl = *impl_;
   if (impl.evaluating)
@@ -195,9 +209,13 @@ float Session::step() {
   impl.require_state();
   impl.training.require_inputs();
   impl.outputs_there = false;
+  // Rank 0 draws as one rank alone would.
+  const std::uint64_t rank =
+      impl.is_replica() ? static_cast<std::uint64_t>(impl.options.ranks->rank()) : 0;
+  const std::uint64_t seed = impl.options.seed ^ rank * 0x9E3779B97F4A7C15ULL;
   if (impl.options.recoverable) impl.training.executor().capture_entry(impl.entry_copy);
   try {
-    impl.training.executor().run({.seed = impl.options.seed, .step = impl.steps});
+    impl.training.executor().run({.seed = seed, .step = impl.steps});
   } catch (...) {
     impl.after_failed_step();
     throw;

@@ -17,6 +17,7 @@
 #include "kernels/backend.h"
 #include "models/model.h"
 #include "planner/strategy.h"
+#include "runtime/comm/communicator.h"
 #include "runtime/executor.h"
 #include "schedule/schedule.h"
 
@@ -33,6 +34,11 @@ struct SessionOptions {
   // copy of persistent values and inputs in host memory, PlanReport::persistent_bytes and the batch
   // beyond the budget, and the time to make it before each step.
   bool recoverable = false;
+  // The ranks that train together, each with a session of its own; null: this one alone. Gradients
+  // are then sums over the ranks, each loss times that rank's weight (set_gradient_weight), random
+  // ops draw differently on each rank, and all sessions must be created and stepped alike. Rank 0's
+  // initial values are everybody's.
+  std::shared_ptr<runtime::comm::Communicator> ranks{};
   std::shared_ptr<const kernels::Backend> backend{};  // takes the place of device and threads
 };
 
@@ -56,8 +62,12 @@ class Session {
 
   // Inputs by name, plain row-major; Error(kInput) names input, bytes expected and given.
   void set_input(std::string_view name, std::span<const std::byte> plain);
-  // Runs one training step and returns its loss. The step counter advances. A step takes the bytes
-  // of its inputs: Error(kInput) names one that was not set since the last step or evaluation.
+  // With ranks, before each step: the share of this rank's loss in that of all (say, its items over
+  // all items). Has no effect without.
+  void set_gradient_weight(float weight);
+  // Runs one training step and returns its loss (with ranks, that of this rank's items). The step
+  // counter advances. A step takes the bytes of its inputs: Error(kInput) names one that was not
+  // set since the last step or evaluation.
   float step();
   // A persistent value as plain bytes, also during an evaluation; or a fetched output of the last
   // training step, until the next input is set or an evaluation begins (Error(kInput) after that).

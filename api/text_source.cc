@@ -16,13 +16,17 @@ namespace {
 
 class TextSource final : public DataSource {
  public:
-  TextSource(runtime::TextDataset text, std::int64_t batch, std::int64_t seq_len)
+  TextSource(runtime::TextDataset text, std::int64_t batch, std::int64_t seq_len,
+             const Shard& shard)
       : text_(std::move(text)),
         batch_(batch),
         seq_len_(seq_len),
+        shard_(shard),
         training_(text_.train, batch, seq_len) {
     tokens_.resize(static_cast<std::size_t>(batch * seq_len));
     targets_.resize(tokens_.size());
+    own_tokens_.resize(static_cast<std::size_t>(shard.planned(batch) * seq_len));
+    own_targets_.resize(own_tokens_.size());
   }
 
   [[nodiscard]] std::int64_t steps_per_epoch() const override { return training_.windows(); }
@@ -34,8 +38,16 @@ class TextSource final : public DataSource {
 
   void fill(Session& session, std::int64_t /*epoch*/, std::int64_t index) override {
     training_.fill(index, tokens_, targets_);
-    session.set_input("tokens", std::as_bytes(std::span(tokens_)));
-    session.set_input("targets", std::as_bytes(std::span(targets_)));
+    take_streams(tokens_, own_tokens_, 0);
+    take_streams(targets_, own_targets_, kIgnoredTarget);
+    session.set_input("tokens", std::as_bytes(std::span(own_tokens_)));
+    session.set_input("targets", std::as_bytes(std::span(own_targets_)));
+  }
+
+  // The loss is the sum over the tokens that count, divided by all that are planned for.
+  [[nodiscard]] float gradient_weight() const override {
+    return static_cast<float>(static_cast<double>(shard_.planned(batch_)) /
+                              static_cast<double>(batch_));
   }
 
   void set_evaluation(const models::ModelOptions& options) override {
@@ -55,12 +67,29 @@ class TextSource final : public DataSource {
   }
 
  private:
+  static constexpr std::int32_t kIgnoredTarget = -100;
+
+  // This rank's columns of [T,B], and `padding` where it has fewer than it planned for.
+  void take_streams(std::span<const std::int32_t> all, std::span<std::int32_t> own,
+                    std::int32_t padding) const {
+    const auto streams = static_cast<std::size_t>(batch_);
+    const auto planned = static_cast<std::size_t>(shard_.planned(batch_));
+    const auto begin = static_cast<std::size_t>(shard_.begin(batch_));
+    const auto count = static_cast<std::size_t>(shard_.count(batch_));
+    for (std::size_t t = 0; t < static_cast<std::size_t>(seq_len_); ++t) {
+      for (std::size_t i = 0; i < planned; ++i)
+        own[t * planned + i] = i < count ? all[t * streams + begin + i] : padding;
+    }
+  }
+
   runtime::TextDataset text_;
   std::int64_t batch_, seq_len_;
+  Shard shard_;
   runtime::TextWindows training_;
   std::optional<runtime::TextWindows> evaluation_;
   std::int64_t evaluation_tokens_ = 0;
-  std::vector<std::int32_t> tokens_, targets_;
+  std::vector<std::int32_t> tokens_, targets_;  // of all ranks
+  std::vector<std::int32_t> own_tokens_, own_targets_;
 };
 
 // The whole window of training, although a tight budget may evaluate with shorter ones: whether a
@@ -82,9 +111,10 @@ void require_test_window(const runtime::TextDataset& text, std::int64_t batch,
 }  // namespace
 
 std::unique_ptr<DataSource> make_text_source(runtime::TextDataset text, std::int64_t batch,
-                                             std::int64_t seq_len, bool evaluate) {
+                                             std::int64_t seq_len, bool evaluate,
+                                             const Shard& shard) {
   if (evaluate) require_test_window(text, batch, seq_len);
-  return std::make_unique<TextSource>(std::move(text), batch, seq_len);
+  return std::make_unique<TextSource>(std::move(text), batch, seq_len, shard);
 }
 
 }  // namespace reprise::api

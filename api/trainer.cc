@@ -4,9 +4,11 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include "api/data_source.h"
+#include "api/replicas.h"
 #include "api/resume.h"
 #include "api/save_folder.h"
 #include "base/error.h"
@@ -80,13 +82,20 @@ std::vector<models::Model> evaluation_candidates(std::string_view name,
 // One run: owns what lives as long as the loop.
 class Run {
  public:
-  Run(const TrainOptions& options, const TrainHooks& hooks) : options_(options), hooks_(hooks) {}
+  Run(const TrainOptions& options, const TrainHooks& hooks) : options_(options), hooks_(hooks) {
+    if (options.session.ranks && options.session.ranks->world_size() > 1) {
+      ranks_ = options.session.ranks.get();
+      shard_ = {ranks_->rank(), ranks_->world_size()};
+    }
+  }
 
   std::variant<TrainReport, planner::Infeasible> go() {
     std::optional<Checkpoint> checkpoint;
-    if (options_.resume) checkpoint = load_or_advise(*options_.resume);
+    if (options_.resume && is_first()) checkpoint = load_or_advise(*options_.resume);
     model_options_ = options_.model_options;
-    source_ = open_data(options_, model_options_);
+    source_ = open_data(options_, model_options_, shard_);
+    local_options_ = model_options_;
+    local_options_.batch = shard_.planned(model_options_.batch);
     total_steps_ =
         options_.steps > 0 ? options_.steps : options_.epochs * source_->steps_per_epoch();
     complete_rate(options_.optimizer, total_steps_);
@@ -98,7 +107,7 @@ class Run {
       require_resumable(*checkpoint, options_, model_options_, settings_, total_steps_);
       if (const auto warning = untold_data(*checkpoint)) warn(*warning);
     }
-    if (!options_.save_folder.empty()) folder_.emplace(options_.save_folder);
+    if (!options_.save_folder.empty() && is_first()) folder_.emplace(options_.save_folder);
     if (auto infeasible = make_session()) return std::move(*infeasible);
     report_.plan = session_->report();
     for (const std::string& warning : session_->warnings()) warn(warning);
@@ -107,6 +116,7 @@ class Run {
     }
     if (hooks_.planned) hooks_.planned(report_.plan);
     if (checkpoint) resume(*checkpoint);
+    if (ranks_ != nullptr && options_.resume) copy_from_first_rank(*session_, *ranks_);
     loop();
     finish();
     return std::move(report_);
@@ -117,7 +127,12 @@ class Run {
     return static_cast<std::int64_t>(session_->steps_done());
   }
   [[nodiscard]] std::int64_t epoch() const { return done() / source_->steps_per_epoch(); }
-  [[nodiscard]] bool stopped() const { return hooks_.stop != nullptr && hooks_.stop->load(); }
+  [[nodiscard]] bool stop_asked() const { return hooks_.stop != nullptr && hooks_.stop->load(); }
+  // All ranks stop after the same step, in which they agree on it.
+  [[nodiscard]] bool stopped() const { return ranks_ != nullptr ? stop_agreed_ : stop_asked(); }
+  [[nodiscard]] bool is_first() const { return shard_.rank == 0; }
+  [[nodiscard]] float loss_of_all(float own);
+  void require_trainable_over_ranks(const models::Model& model) const;
   void note(const std::string& text) const {
     if (hooks_.note) hooks_.note(text);
   }
@@ -140,7 +155,11 @@ class Run {
 
   TrainOptions options_;
   const TrainHooks& hooks_;
-  models::ModelOptions model_options_;
+  models::ModelOptions model_options_;            // of all ranks together
+  models::ModelOptions local_options_;            // of this one: its part of the batch
+  runtime::comm::Communicator* ranks_ = nullptr;  // null for one alone
+  Shard shard_;
+  bool stop_agreed_ = false;
   RunSettings settings_;  // where the run saves or resumes
   std::unique_ptr<DataSource> source_;
   std::unique_ptr<Session> session_;
@@ -153,12 +172,13 @@ class Run {
 };
 
 std::optional<planner::Infeasible> Run::make_session() {
-  const models::Model model = models::make_model(options_.model, model_options_);
+  const models::Model model = models::make_model(options_.model, local_options_);
+  if (ranks_ != nullptr) require_trainable_over_ranks(model);
   const bool sequence = model_options_.seq_len > 0;
   std::vector<models::Model> evaluations;
   std::vector<models::ModelOptions> tried;
   if (options_.evaluate)
-    evaluations = evaluation_candidates(options_.model, model_options_, sequence, tried);
+    evaluations = evaluation_candidates(options_.model, local_options_, sequence, tried);
   auto created = Session::create(
       model, evaluations, {.optimizer = options_.optimizer, .updates_last = options_.updates_last},
       options_.session);
@@ -178,6 +198,8 @@ void Run::resume(const Checkpoint& checkpoint) {
 void Run::loop() {
   while (done() < total_steps_ && !stopped()) {
     step();
+    if (ranks_ != nullptr && options_.compare_every > 0 && done() % options_.compare_every == 0)
+      require_same_replicas(*session_, *ranks_);
     const bool epoch_ended = done() % source_->steps_per_epoch() == 0;
     if (epoch_ended) evaluate();
     const bool due = options_.save_every > 0 ? done() % options_.save_every == 0 : epoch_ended;
@@ -191,8 +213,9 @@ void Run::step() {
   const std::int64_t index = done() % source_->steps_per_epoch();
   if (index == 0) session_->reset_carried_states();
   source_->fill(*session_, at_epoch, index);
+  session_->set_gradient_weight(source_->gradient_weight());
   const double data_ms = milliseconds_since(begin);
-  const float loss = session_->step();
+  const float loss = loss_of_all(session_->step());
   const double all_ms = milliseconds_since(begin);
   require_finite_loss(loss);
   report_.losses.push_back(loss);
@@ -205,6 +228,36 @@ void Run::step() {
                   .loss = loss,
                   .items_per_second = static_cast<double>(source_->items_per_step()) * 1e3 / all_ms,
                   .arena_bytes = session_->arena_bytes()});
+}
+
+// The mean over all items of the global batch; and whether anybody wants to stop.
+float Run::loss_of_all(float own) {
+  if (ranks_ == nullptr) return own;
+  const double weight = static_cast<double>(source_->gradient_weight());
+  double sums[2] = {weight > 0 ? weight * static_cast<double>(own) : 0.0, stop_asked() ? 1.0 : 0.0};
+  ranks_->all_reduce(std::span<double>(sums));
+  stop_agreed_ = sums[1] > 0;
+  return static_cast<float>(sums[0]);
+}
+
+// What would go wrong in silence is refused.
+void Run::require_trainable_over_ranks(const models::Model& model) const {
+  const auto has = [&](graph::OpKind op) {
+    return std::any_of(model.graph.nodes.begin(), model.graph.nodes.end(),
+                       [&](const graph::Node& node) { return node.op == op; });
+  };
+  if (has(graph::OpKind::kBatchNorm) && model_options_.batch % shard_.ranks != 0) {
+    throw base::input_error(
+        "--batch {} over {} ranks: the last parts are padded, and padding would count in the "
+        "statistics of batch norm; take a multiple of {}",
+        model_options_.batch, shard_.ranks, shard_.ranks);
+  }
+  if (has(graph::OpKind::kAssign) && (options_.resume || !options_.save_folder.empty())) {
+    throw base::input_error(
+        "model '{}' carries state from batch to batch, of which each of {} ranks has its own part; "
+        "such models train on several ranks without --save and --resume",
+        options_.model, shard_.ranks);
+  }
 }
 
 void Run::evaluate() {
@@ -269,15 +322,17 @@ void Run::require_finite_state() const {
 
 void Run::save() {
   if (options_.save_folder.empty() || saved_at_ == done()) return;
+  saved_at_ = done();
   require_finite_state();
+  if (!is_first()) return;
   const auto file = save_checkpoint(options_, settings_, source_->steps_per_epoch(), *session_);
   note(fmt::format("saved {}", file.string()));
-  saved_at_ = done();
 }
 
 void Run::finish() {
   report_.stopped_early = done() < total_steps_;
   if (!stopped()) evaluate();
+  if (ranks_ != nullptr) require_same_replicas(*session_, *ranks_);
   require_finite_state();
   save();
   if (report_.stopped_early) {
@@ -286,6 +341,7 @@ void Run::finish() {
                          ? std::string("; nothing was saved, for want of --save")
                          : fmt::format("; --resume {} goes on", options_.save_folder.string())));
   }
+  report_.world_size = static_cast<int>(shard_.ranks);
   report_.steps = static_cast<std::int64_t>(report_.losses.size());
   report_.ms_per_step = median_step(step_ms_);
   report_.data_ms_per_step = median_step(data_ms_);
@@ -300,7 +356,13 @@ void Run::finish() {
 
 std::variant<TrainReport, planner::Infeasible> train(const TrainOptions& options,
                                                      const TrainHooks& hooks) {
-  return Run(options, hooks).go();
+  if (!options.session.ranks) return Run(options, hooks).go();
+  try {
+    return Run(options, hooks).go();
+  } catch (const std::exception& error) {
+    options.session.ranks->abort(error.what());  // the others hear why
+    throw;
+  }
 }
 
 }  // namespace reprise::api

@@ -47,6 +47,10 @@ struct TrainOptions {
   bool evaluate = true;                 // on the test split after each epoch and at the end
   std::filesystem::path save_folder{};  // empty: nothing is saved
   std::int64_t save_every = 0;          // steps; 0: after each epoch and at the end
+  // With SessionOptions::ranks every rank calls train(): `batch` is that of all ranks together, and
+  // rank 0 alone saves. Every so many steps, and at the end, parameters and optimizer state are
+  // compared over the ranks (0: at the end only).
+  std::int64_t compare_every = 100;
   std::optional<std::filesystem::path> resume{};  // a snapshot, or a folder with snapshots
 };
 
@@ -61,6 +65,7 @@ struct TrainReport {
   Bytes peak_bytes_measured = 0;
   Bytes process_overhead_bytes = 0;  // resident bytes beyond the arena, at the end
   std::uint64_t state_hash = 0;
+  int world_size = 1;
   std::optional<std::int64_t> resumed_from;  // step
   std::optional<double> test_accuracy, test_loss;
   std::vector<std::string> warnings;

@@ -19,6 +19,7 @@ enum ExitCode : int {
   kFailure = 1,     // a device, library or operating system failed; a plan file that breaks a rule
   kUsage = 2,       // a wrong flag, value or input file
   kInfeasible = 3,  // the budget is below the floor
+  kOtherRankFailed = 4,  // another rank of the job, which is why this one ended
 };
 
 struct Context {

@@ -271,6 +271,20 @@ void add_run_flags(CLI::App& app, Flags& flags) {
                "check every instruction: sentinels around what it writes, NaN in freed bytes");
 }
 
+void add_ranks_flags(CLI::App& app, Flags& flags) {
+  app.option_defaults()->group("Several ranks");
+  add_value(app, "--comm-timeout", "SECONDS",
+            "of what ranks do together: a rank that does not come by then has failed (30)",
+            [&flags](const std::string& text) {
+              flags.comm_timeout_seconds = parse_whole("--comm-timeout", text, 1, 86400);
+            });
+  add_value(app, "--compare-every", "STEPS",
+            "steps between comparisons of the ranks' parameters; 0: at the end only (100)",
+            [&flags](const std::string& text) {
+              flags.train.compare_every = parse_whole("--compare-every", text, 0);
+            });
+}
+
 api::TrainOptions complete_flags(const Flags& flags) {
   api::TrainOptions train = flags.train;
   const api::SessionOptions& session = train.session;

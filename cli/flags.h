@@ -17,6 +17,7 @@ struct Flags {
   api::TrainOptions train{};
   std::string budget_text = "unlimited";  // as the user wrote it, for messages
   bool data_given = false;
+  std::int64_t comm_timeout_seconds = 30;
 
   struct OptimizerFlags {
     std::string name = "momentum";
@@ -36,6 +37,7 @@ void add_optimizer_flags(CLI::App& app, Flags& flags);  // --optimizer --lr ...
 void add_planner_flags(CLI::App& app, Flags& flags);    // --budget --planner --segments
 void add_device_flags(CLI::App& app, Flags& flags);     // --device --threads --seed
 void add_costs_flag(CLI::App& app, Flags& flags);       // --costs; the cache where it is not given
+void add_ranks_flags(CLI::App& app, Flags& flags);      // --comm-timeout --compare-every
 void add_run_flags(CLI::App& app, Flags& flags);        // --steps --epochs --save --resume ...
 
 // Checks what only all flags together can tell, and completes `flags.train`.

@@ -76,7 +76,7 @@ Json train_document(const api::TrainReport& report) {
   document["process_overhead_bytes"] = report.process_overhead_bytes;
   document["state_hash"] = hash_text(report.state_hash);
   document["resumed_from"] = optional(report.resumed_from);
-  document["world_size"] = 1;
+  document["world_size"] = report.world_size;
   document["test_accuracy"] = optional(report.test_accuracy);
   document["test_loss"] = optional(report.test_loss);
   document["warnings"] = report.warnings;

@@ -14,6 +14,7 @@
 #include "api/trainer.h"
 #include "base/bytes.h"
 #include "base/error.h"
+#include "runtime/comm/comm_error.h"
 #include "runtime/memory_info.h"
 
 namespace reprise::cli {
@@ -42,7 +43,8 @@ std::string overview() {
       "  reprise sweep --model resnet110 --planners segments,auto --csv sweep.csv\n"
       "\n"
       "'reprise COMMAND --help' explains a command and its flags. Every command takes --json.\n"
-      "Exit codes: 0 fine, 1 failure, 2 wrong usage or input, 3 budget infeasible.\n";
+      "Exit codes: 0 fine, 1 failure, 2 wrong usage or input, 3 budget infeasible,\n"
+      "4 another rank of the job failed.\n";
   return text;
 }
 
@@ -139,6 +141,10 @@ int guarded(const std::vector<std::string>& args, Context& context) {
   } catch (const api::Diverged& error) {
     report_error(context, "diverged", error.what());
     return kFailure;
+  } catch (const runtime::comm::CommError& error) {
+    report_error(context, base::error_kind_name(error.kind()), error.what());
+    const auto& culprit = error.failure().rank;
+    return culprit && *culprit != error.rank() ? kOtherRankFailed : kFailure;
   } catch (const base::Error& error) {
     report_error(context, base::error_kind_name(error.kind()), error.what());
     return error.kind() == base::ErrorKind::kInput ? kUsage : kFailure;

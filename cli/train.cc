@@ -1,9 +1,11 @@
 // reprise train: a model, a data set and a budget become trained weights.
 
+#include <chrono>
 #include <memory>
 
 #include "cli/command.h"
 #include "cli/flags.h"
+#include "cli/ranks.h"
 #include "cli/report.h"
 #include "cli/table.h"
 #include "cli/watcher.h"
@@ -48,8 +50,21 @@ std::string summary(const api::TrainReport& report) {
   return facts.text();
 }
 
+// A rank but the first does the same, and leaves the talking to rank 0; errors are told by all.
+int run_silently(const api::TrainOptions& options, Context& context) {
+  api::TrainHooks hooks;
+  hooks.stop = context.stop;
+  hooks.planned = [&](const api::PlanReport&) { context.begin_stoppable(); };
+  const auto outcome = api::train(options, hooks);
+  return std::holds_alternative<planner::Infeasible>(outcome) ? kInfeasible : kOk;
+}
+
 int run_train(const Flags& flags, Context& context) {
-  const api::TrainOptions options = complete_flags(flags);
+  api::TrainOptions options = complete_flags(flags);
+  options.session.ranks =
+      join_ranks(context, std::chrono::seconds(flags.comm_timeout_seconds), options.session);
+  if (options.session.ranks && options.session.ranks->rank() != 0)
+    return run_silently(options, context);
   if (!flags.data_given) context.err << "no --data given: training on synthetic data\n";
   Watcher watcher(context);
   const auto outcome = api::train(options, watcher.hooks());
@@ -79,9 +94,12 @@ Action add_train(CLI::App& app) {
   add_device_flags(app, *flags);
   add_costs_flag(app, *flags);
   add_optimizer_flags(app, *flags);
+  add_ranks_flags(app, *flags);
   app.description(
       "Plans a training step inside the budget, then trains. The result does not depend on the\n"
       "budget or the planner, not by a bit: recomputation only costs time.\n"
+      "\n"
+      "Started on several ranks ('reprise launch', torchrun), it shares each batch among them.\n"
       "\n"
       "Ctrl-C ends the run after the current step, with a snapshot when --save is given; a second\n"
       "one, or the first one while it still plans, ends it at once.");

@@ -1,6 +1,7 @@
 #include "graph/autodiff.h"
 
 #include <algorithm>
+#include <deque>
 #include <unordered_set>
 #include <utility>
 
@@ -80,6 +81,7 @@ class Differentiator {
       differentiate(NodeId(i));
       if (options_.update) update_after(i);
     }
+    settle_sums(0);
     fetch();
     warn();
     for (const Assignment& a : assignments_) {
@@ -103,6 +105,9 @@ class Differentiator {
   void seed();
   void differentiate(NodeId id);
   void update_after(std::size_t node);
+  [[nodiscard]] bool may_overwrite(ValueId parameter) const;
+  void begin_sum(ValueId parameter);
+  void settle_sums(std::int64_t most_bytes);
   void append_update(ValueId parameter, ValueId gradient);
   void fetch();
   void warn();
@@ -114,7 +119,9 @@ class Differentiator {
   PartialGradients gradients_;
   Flags wanted_;  // values on a path from a variable to the loss
   std::vector<std::vector<ValueId>>
-      final_after_;  // parameters whose gradient is final once a node is done
+      final_after_;                // parameters whose gradient is final once a node is done
+  std::deque<ValueId> under_way_;  // parameters whose gradient is being summed, oldest first
+  std::int64_t bytes_under_way_ = 0;
   std::vector<std::string> warnings_;
 };
 
@@ -157,8 +164,10 @@ void Differentiator::find_first_readers() {
 
 void Differentiator::seed() {
   if (!wanted_[graph().loss]) return;  // everything is frozen: no backward part
-  const ValueId one = builder_.append(OpKind::kFill, {}, ShapeAttributes{{}, 1.0}, "grad/loss.one",
-                                      Phase::kBackward)[0];
+  const ValueId one = options_.ranks
+                          ? builder_.source(kGradientWeight, {}, DType::kF32, Role::kInput)
+                          : builder_.append(OpKind::kFill, {}, ShapeAttributes{{}, 1.0},
+                                            "grad/loss.one", Phase::kBackward)[0];
   gradients_[graph().loss] = {one, false};
 }
 
@@ -176,7 +185,51 @@ void Differentiator::differentiate(NodeId id) {
 
 void Differentiator::update_after(std::size_t node) {
   for (ValueId parameter : final_after_[node]) {
-    if (gradients_[parameter]) append_update(parameter, gradients_[parameter]->value);
+    if (!gradients_[parameter]) continue;
+    if (options_.ranks) {
+      begin_sum(parameter);
+    } else {
+      append_update(parameter, gradients_[parameter]->value);
+    }
+  }
+  if (options_.ranks) settle_sums(options_.ranks->bytes_under_way);
+}
+
+// Whether nobody but the parameter's sum has to do with its gradient from here on.
+bool Differentiator::may_overwrite(ValueId parameter) const {
+  if (gradients_[parameter]->owned) return true;
+  const ValueId value = gradients_[parameter]->value;
+  const Value& described = graph().values[value];
+  if (!described.producer.valid() || graph().nodes[described.producer].op == OpKind::kReshape)
+    return false;
+  // A rule may hand one value to several inputs (an addition does).
+  std::int64_t uses = 0;
+  for (const auto& partial : gradients_) uses += partial && partial->value == value ? 1 : 0;
+  return uses == 1;
+}
+
+void Differentiator::begin_sum(ValueId parameter) {
+  const std::string name = graph().values[parameter].name;
+  ValueId& gradient = gradients_[parameter]->value;
+  if (!may_overwrite(parameter)) {
+    gradient = builder_.append(OpKind::kScale, {gradient}, ScaleAttributes{1.0},
+                               "grad/" + name + ".own", Phase::kBackward)[0];
+  }
+  gradient = builder_.append(OpKind::kAllReduce, {gradient}, NoAttributes{}, "reduce/" + name,
+                             Phase::kBackward)[0];
+  under_way_.push_back(parameter);
+  bytes_under_way_ += element_count(graph().values[parameter].shape) * dtype_bytes(DType::kF32);
+}
+
+void Differentiator::settle_sums(std::int64_t most_bytes) {
+  while (!under_way_.empty() && bytes_under_way_ > most_bytes) {
+    const ValueId parameter = under_way_.front();
+    under_way_.pop_front();
+    bytes_under_way_ -= element_count(graph().values[parameter].shape) * dtype_bytes(DType::kF32);
+    ValueId& gradient = gradients_[parameter]->value;
+    gradient = builder_.append(OpKind::kAwait, {gradient}, NoAttributes{},
+                               "await/" + graph().values[parameter].name, Phase::kBackward)[0];
+    append_update(parameter, gradient);
   }
 }
 

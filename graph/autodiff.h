@@ -3,7 +3,10 @@
 // From a forward graph with a scalar loss to one training graph: forward, backward and updates are
 // all nodes.
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -19,11 +22,20 @@ struct TrainingOptions {
   // Gradients the user wants to read after the step: of any f32 values of the forward graph. They
   // become outputs named "grad/<value>"; zeros where the loss does not depend on the value.
   std::vector<ValueId> fetch_gradients{};
+  // The step of one rank among several: see docs/distributed.md.
+  struct Ranks {
+    // Gradients may wait for their sums until so many bytes of them are under way: what is computed
+    // meanwhile hides the communication, and their bytes stay taken.
+    std::int64_t bytes_under_way = std::int64_t{25} << 20;
+  };
+  std::optional<Ranks> ranks{};
   // False: gradients only, no update nodes (for tests and for embedding in another trainer).
   bool update = true;
   // Graph::updates_last of what is made. The nodes and their order are the same.
   bool updates_last = false;
 };
+
+inline constexpr std::string_view kGradientWeight = "gradient_weight";
 
 struct TrainingGraph {
   Graph graph;
@@ -47,6 +59,11 @@ struct TrainingGraph {
 //   is a value of its own, "grad/<value>".
 // - Optimizer state ("<param>.momentum", "<param>.m", "<param>.v") is created as persistent values
 //   of zeros.
+// - With `ranks`, the loss's own gradient is an input instead of 1, the scalar kGradientWeight: the
+//   weight of this rank's loss in that of all. Each parameter's gradient goes through an all_reduce
+//   ("reduce/<parameter>") as soon as it is final, in the order in which that happens, and through
+//   an await before the update: the one of the oldest comes as soon as more than bytes_under_way
+//   are waiting.
 // - A parameter without gradient is left unchanged, weight decay included, and reported as a
 //   warning.
 // - The loss is an output of the training graph.

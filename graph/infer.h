@@ -69,6 +69,8 @@ Inferred infer_mean_squared_error_grad(const Graph& graph, const Node& node);
 Inferred infer_sgd(const Graph& graph, const Node& node);
 Inferred infer_adam(const Graph& graph, const Node& node);
 Inferred infer_assign(const Graph& graph, const Node& node);
+Inferred infer_all_reduce(const Graph& graph, const Node& node);
+Inferred infer_await(const Graph& graph, const Node& node);
 
 // What the functions above are written with: the inputs of one node, with checks that name it.
 class InferContext {

@@ -1,4 +1,4 @@
-// Updates of persistent values.
+// Updates of persistent values, and what comes before them: sums over ranks.
 
 #include <cmath>
 
@@ -66,6 +66,20 @@ Inferred infer_assign(const Graph& graph, const Node& node) {
   const InferContext c(graph, node);
   c.require_dtype(1, "x", c.dtype(0));
   c.require_shape(1, "x", c.shape(0));
+  return {{c.shape(0), c.dtype(0)}};
+}
+
+Inferred infer_all_reduce(const Graph& graph, const Node& node) {
+  const InferContext c(graph, node);
+  c.require_dtype(0, "x", DType::kF32);
+  return {{c.shape(0), c.dtype(0)}};
+}
+
+Inferred infer_await(const Graph& graph, const Node& node) {
+  const InferContext c(graph, node);
+  const Value& x = graph.values[node.inputs[0]];
+  c.require(x.producer.valid() && graph.nodes[x.producer].op == OpKind::kAllReduce,
+            "'{}' is made by no all_reduce", x.name);
   return {{c.shape(0), c.dtype(0)}};
 }
 

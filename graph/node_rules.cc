@@ -71,7 +71,8 @@ void check_shape(std::string_view value, const Shape& shape, DType dtype) {
 }
 
 Role output_role(OpKind op, Phase phase) {
-  if (!op_info(op).recomputable) return Role::kUpdate;
+  const bool sum = op == OpKind::kAllReduce || op == OpKind::kAwait;  // over ranks, of gradients
+  if (!op_info(op).recomputable && !sum) return Role::kUpdate;
   return phase == Phase::kForward ? Role::kActivation : Role::kGradient;
 }
 

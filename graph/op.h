@@ -107,6 +107,9 @@ enum class OpKind : std::uint8_t {
   kSgd,     // param grad momentum? => param' momentum'?; must                       SgdAttributes
   kAdam,    // param grad m v => param' m' v'; must                                  AdamAttributes
   kAssign,  // variable x => variable' = x; must
+  // -- between ranks: once, in place, never recomputed; the identity in a world of one
+  kAllReduce,  // x => y: begins to add up x over the ranks; only its await may read y; must
+  kAwait,      // x => y: y is the sum over the ranks, in x's bytes; x is an all_reduce's; must
   // -- made by backends
   kReorder,  // x => the same value in another memory layout                      ReorderAttributes
 };

@@ -174,6 +174,8 @@ std::vector<OpInfo> make_table() {
                      {{0, 0, true}, {2, 1, true}, {3, 2, true}}),
                  {"m", "v"})),
       once(row(kAssign, "assign", 2, 2, 1, none, infer_assign, nullptr, {{0, 0, true}})),
+      once(row(kAllReduce, "all_reduce", 1, 1, 1, none, infer_all_reduce, nullptr, {{0, 0, true}})),
+      once(row(kAwait, "await", 1, 1, 1, none, infer_await, nullptr, {{0, 0, true}})),
       row(kReorder, "reorder", 1, 1, 1, reorder, infer_reorder, nullptr),
   };
 }

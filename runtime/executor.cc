@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "runtime/binding.h"
 #include "runtime/debug_arena.h"
+#include "runtime/rank_sums.h"
 #include "schedule/verify.h"
 
 namespace reprise::runtime {
@@ -28,6 +29,8 @@ namespace {
   };
   try {
     throw;
+  } catch (const comm::CommError&) {
+    throw;  // names rank and operation, which is what counts
   } catch (const base::Error& error) {
     throw base::Error(error.kind(), named(error.what()));
   } catch (const std::bad_alloc&) {
@@ -40,10 +43,15 @@ namespace {
 }  // namespace
 
 struct Executor::Impl {
-  Impl(kernels::Program& program_, Schedule schedule_, Arena& arena_, bool debug_mode);
+  Impl(kernels::Program& program_, Schedule schedule_, Arena& arena_,
+       const ExecutorOptions& options);
 
   void index_ends();
   void find_first_update();
+  // Inside a catch block: the other ranks hear of it, and nobody writes to the arena any more.
+  void give_up_sums() noexcept {
+    if (sums) sums->give_up();
+  }
   void run(const graph::StepContext& context);
   void run_debug(const graph::StepContext& context);
   void call(const BoundInstruction& bound, const graph::StepContext& context);
@@ -60,6 +68,7 @@ struct Executor::Impl {
   const Schedule schedule;
   Arena& arena;
   std::optional<DebugArena> debug;
+  std::optional<RankSums> sums;
   Binding binding;
   base::IdVector<ValueId, SlotId> entry_slots;  // invalid where a value has none
   base::IdVector<ValueId, SlotId> exit_slots;
@@ -69,7 +78,8 @@ struct Executor::Impl {
   bool state_lost = false;
 };
 
-Executor::Impl::Impl(kernels::Program& program_, Schedule schedule_, Arena& arena_, bool debug_mode)
+Executor::Impl::Impl(kernels::Program& program_, Schedule schedule_, Arena& arena_,
+                     const ExecutorOptions& options)
     : program(program_), schedule(std::move(schedule_)), arena(arena_) {
   if (arena.bytes() < schedule.arena_bytes) {
     throw base::input_error("the schedule needs an arena of {} bytes, got one of {} bytes",
@@ -77,7 +87,7 @@ Executor::Impl::Impl(kernels::Program& program_, Schedule schedule_, Arena& aren
   }
   // Form first: the debug arena relies on ids and offsets that are in range.
   binding = bind_schedule(prepared(), schedule, [&](Bytes at) { return arena.data() + at; });
-  if (debug_mode) {
+  if (options.debug) {
     // Stretching moves slots apart, so an overlap would be hidden rather than found.
     const auto violations = schedule::verify(prepared(), schedule, 1);
     if (!violations.empty()) {
@@ -89,6 +99,9 @@ Executor::Impl::Impl(kernels::Program& program_, Schedule schedule_, Arena& aren
   }
   index_ends();
   find_first_update();
+  if (options.communicator != nullptr) {
+    sums.emplace(prepared(), *options.communicator);
+  }
 }
 
 void Executor::Impl::find_first_update() {
@@ -127,7 +140,8 @@ void Executor::Impl::call(const BoundInstruction& bound, const graph::StepContex
       .outputs = std::span(bound.addresses + bound.input_count, bound.output_count),
       .workspace = bound.workspace,
       .algorithm = bound.algorithm};
-  program.run(bound.node, call, context);
+  if (!sums || !sums->run(bound.node, call)) program.run(bound.node, call, context);
+  if (sums && debug) sums->wait_all();
 }
 
 void Executor::Impl::run(const graph::StepContext& context) {
@@ -139,6 +153,7 @@ void Executor::Impl::run(const graph::StepContext& context) {
   } catch (...) {
     state_lost = static_cast<std::size_t>(at - begin) >= first_update;
     reached = std::max(reached, at->reach);
+    give_up_sums();
     rethrow_naming(prepared().graph.nodes[at->node].name);
   }
   if (!binding.instructions.empty()) reached = std::max(reached, binding.instructions.back().reach);
@@ -153,6 +168,7 @@ void Executor::Impl::run_debug(const graph::StepContext& context) {
       call(bound, context);
     } catch (...) {
       state_lost = i >= first_update;
+      give_up_sums();
       rethrow_naming(prepared().graph.nodes[bound.node].name);
     }
     debug->end_instruction(i);
@@ -177,7 +193,7 @@ const Slot& Executor::Impl::require(const base::IdVector<ValueId, SlotId>& slots
 
 Executor::Executor(kernels::Program& program, Schedule schedule, Arena& arena,
                    const ExecutorOptions& options)
-    : impl_(std::make_unique<Impl>(program, std::move(schedule), arena, options.debug)) {}
+    : impl_(std::make_unique<Impl>(program, std::move(schedule), arena, options)) {}
 Executor::~Executor() = default;
 
 void Executor::run(const graph::StepContext& context) {

@@ -11,6 +11,7 @@
 #include "graph/random.h"
 #include "kernels/backend.h"
 #include "runtime/arena.h"
+#include "runtime/comm/communicator.h"
 #include "schedule/schedule.h"
 
 namespace reprise::runtime {
@@ -24,6 +25,9 @@ struct ExecutorOptions {
   // Error(kInternal) naming node, slot and byte. Every instruction then costs a pass over the
   // arena, and the process holds the arena two more times.
   bool debug = false;
+  // Runs all_reduce and await nodes; null: there are no other ranks. Must outlive the executor. In
+  // debug mode a sum is waited for at once, so that no byte changes under way.
+  comm::Communicator* communicator = nullptr;
 };
 
 class Executor {

@@ -104,6 +104,8 @@ Rates rates_of(OpKind op) {
     case OpKind::kScale:
     case OpKind::kPositive:
     case OpKind::kReshape:
+    case OpKind::kAllReduce:
+    case OpKind::kAwait:
       return kPointwise;
   }
   return kPointwise;

@@ -100,6 +100,9 @@ std::unique_ptr<Kernel> plan_kernel(Booking& booking) {
       return plan_adam(booking);
     case OpKind::kAssign:
       return plan_assign(booking);
+    case OpKind::kAllReduce:
+    case OpKind::kAwait:
+      return plan_all_reduce(booking);
     case OpKind::kReorder:
       return plan_reorder(booking);
   }

@@ -68,5 +68,6 @@ std::unique_ptr<Kernel> plan_correct_count(Booking& b);
 std::unique_ptr<Kernel> plan_sgd(Booking& b);
 std::unique_ptr<Kernel> plan_adam(Booking& b);
 std::unique_ptr<Kernel> plan_assign(Booking& b);
+std::unique_ptr<Kernel> plan_all_reduce(Booking& b);
 
 }  // namespace reprise::kernels::cpu

@@ -113,8 +113,19 @@ void Membership::finished() {
   operation_.clear();
 }
 
-void Membership::stalled() {
+std::optional<Failure> Membership::stalled(milliseconds wait) {
   send(progress(FrameType::kStalled));
+  if (auto known = failure(wait)) return known;
+  const auto silence = [&] {
+    const std::lock_guard lock(mutex_);
+    return Clock::now() - heard_;
+  }();
+  if (silence > 4 * beat_interval(options_.timeout)) {
+    note_failure(
+        {0, fmt::format("not heard of for {:.1f} s (stopped, or {} is out of reach)",
+                        std::chrono::duration<double>(silence).count(), options_.store.text())});
+  }
+  return failure();
 }
 
 void Membership::fail(const std::string& reason) noexcept {

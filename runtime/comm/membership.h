@@ -39,8 +39,9 @@ class Membership {
   // What this rank is at, for the beats: operations entered so far, and the one under way.
   void entered(std::int64_t count, const std::string& operation);
   void finished();
-  // The operation under way has met its deadline: asks the store whose fault it is.
-  void stalled();
+  // The operation under way has met its deadline: asks the store whose fault it is, and waits for
+  // the answer at most so long. A store that does not answer is at fault itself.
+  [[nodiscard]] std::optional<Failure> stalled(std::chrono::milliseconds wait);
   // This rank gives up.
   void fail(const std::string& reason) noexcept;
   // The first failure of the group, waited for at most so long.

@@ -185,27 +185,6 @@ TEST(Autodiff, UpdatesRunAsSoonAsTheirGradientIsFinal) {
   EXPECT_LT(node_position(graph, "grad/y1.db"), node_position(graph, "update/w1"));
 }
 
-// Neither the states of the optimizer nor the assigned state count, only what other nodes make.
-TEST(Autodiff, FinalGradientsAreWhatUpdatesOfParametersRead) {
-  Builder b("window");
-  const ValueId h0 = b.state("h", {1, 3});
-  const ValueId h1 = b.mul(b.parameter("w", {1, 3}), h0, "h1");
-  b.assign(h0, h1);
-  b.set_loss(b.reduce_sum(b.mul(h1, b.parameter("v", {1, 3}), "h2")));
-  const Graph graph =
-      trained(b, {.optimizer = SgdAttributes{.momentum = 0.9}, .updates_last = true}).graph;
-  EXPECT_TRUE(graph.updates_last);
-  const std::vector<NodeId> updates = parameter_updates(graph);
-  ASSERT_EQ(updates.size(), 2U);
-  const std::vector<ValueId> gradients = final_gradients(graph);
-  ASSERT_EQ(gradients.size(), 2U);
-  for (std::size_t i = 0; i < 2; ++i) {
-    EXPECT_EQ(graph.nodes[updates[i]].op, kSgd);
-    EXPECT_EQ(graph.nodes[updates[i]].inputs[1], gradients[i]);
-    EXPECT_EQ(graph.values[gradients[i]].role, Role::kGradient);
-  }
-}
-
 // Truncated backpropagation: the backward part reads the state that the window started from.
 TEST(Autodiff, StatesAreAssignedAfterTheBackwardPart) {
   Builder b("window");

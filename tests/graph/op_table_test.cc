@@ -66,14 +66,15 @@ TEST(OpTable, PairsAndSumsNameInputsAndOutputsThatExist) {
   }
 }
 
-TEST(OpTable, OnlyUpdatesRunOnceAndExactlyTheyWriteInPlaceAlways) {
+TEST(OpTable, OnlyUpdatesAndSumsOverRanksRunOnceAndExactlyTheyWriteInPlaceAlways) {
   for (OpKind op : all_ops()) {
     const OpInfo& info = op_info(op);
     bool forced = false;
     for (const InplacePair& pair : info.inplace) forced = forced || pair.forced;
     EXPECT_EQ(forced, !info.recomputable) << info.name;
     const bool updates = op == OpKind::kSgd || op == OpKind::kAdam || op == OpKind::kAssign ||
-                         op == OpKind::kBatchNormUpdate;
+                         op == OpKind::kBatchNormUpdate || op == OpKind::kAllReduce ||
+                         op == OpKind::kAwait;
     EXPECT_EQ(info.recomputable, !updates) << info.name;
     EXPECT_EQ(info.random, op == OpKind::kDropout || op == OpKind::kDropoutGrad) << info.name;
   }

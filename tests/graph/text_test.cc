@@ -13,7 +13,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-using testing::Not;
 
 std::string fault_of(std::string_view text) {
   return input_error_of([&] { (void)parse_graph(text); });
@@ -55,16 +54,6 @@ TEST(GraphText, RoundTrips) {
     EXPECT_EQ(parse_graph(text), graph) << text;
     EXPECT_EQ(print_graph(parse_graph(text)), text);
   }
-}
-
-TEST(GraphText, SaysWhetherUpdatesComeLast) {
-  Graph graph = one_layer();
-  EXPECT_THAT(print_graph(graph), Not(HasSubstr("updates last")));
-  graph.updates_last = true;
-  EXPECT_THAT(print_graph(graph), HasSubstr("\nupdates last\n"));
-  EXPECT_EQ(parse_graph(print_graph(graph)), graph);
-  EXPECT_THAT(fault_of(around("updates first")), HasSubstr("last"));
-  EXPECT_THAT(fault_of(around("updates last\nupdates last")), HasSubstr("a second time"));
 }
 
 TEST(GraphText, KeepsTheOrderOfValuesApartFromTheOrderOfNodes) {

@@ -206,9 +206,9 @@ void GlooCommunicator::execute(const Operation& operation) {
     }
   } catch (const gloo::Exception& error) {
     // The store knows better than a broken connection who is at fault; news may be on their way.
-    if (Clock::now() >= deadline_) membership_->stalled();
-    const auto first = membership_->failure(
-        std::clamp(options().timeout / 10, milliseconds(200), milliseconds(2000)));
+    const auto wait = std::clamp(options().timeout / 10, milliseconds(200), milliseconds(2000));
+    const auto first =
+        Clock::now() >= deadline_ ? membership_->stalled(wait) : membership_->failure(wait);
     const Failure failure = first.value_or(Failure{std::nullopt, error.what()});
     if (!first) membership_->fail(failure.reason);
     throw CommError(rank(), text, failure);

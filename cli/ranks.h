@@ -1,0 +1,21 @@
+#pragma once
+
+// This process's place among the ranks of a job, as its environment says.
+
+#include <chrono>
+#include <memory>
+
+#include "cli/command.h"
+
+#include "api/session.h"
+#include "runtime/comm/communicator.h"
+
+namespace reprise::cli {
+
+// Null for a rank alone. Joins the others, says on standard error where this rank is, and gives
+// `session` the threads that OMP_NUM_THREADS names, where no flag does. Throws as
+// runtime::comm::read_rank_environment() and make_gloo_communicator() do.
+[[nodiscard]] std::shared_ptr<runtime::comm::Communicator> join_ranks(
+    Context& context, std::chrono::milliseconds timeout, api::SessionOptions& session);
+
+}  // namespace reprise::cli
