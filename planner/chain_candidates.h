@@ -9,8 +9,8 @@
 
 namespace reprise::planner {
 
-// Stages cut evenly, 2, 4, 8, ... of them, solved by the staircase programme; plans for some tens of
-// levels of memory, each of the number of stages that promises most.
+// Stages cut evenly, 2, 4, 8, ... of them, solved by the staircase programme; plans for some tens
+// of levels of memory, each of the number of stages that promises most.
 void offer_chains(const Structure& structure, const std::function<bool()>& stop,
                   Frontier& frontier);
 

@@ -95,8 +95,9 @@ class TimedProgram final : public kernels::Program {
                                          const graph::PreparedGraph& prepared);
 
 // Writes the table's costs into the nodes that it has (their other algorithms keep the ratio of
-// their costs to it, since only the first one is timed); returns how many nodes it lacks, which keep
-// theirs. When it has any, cost_source says where they were measured and how many are analytic.
+// their costs to it, since only the first one is timed); returns how many nodes it lacks, which
+// keep theirs. When it has any, cost_source says where they were measured and how many are
+// analytic.
 std::int64_t apply_costs(const CostTable& table, graph::PreparedGraph& prepared);
 
 // When the oldest cost that the graph uses was measured; 0 when it uses none.
