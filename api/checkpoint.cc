@@ -1,6 +1,8 @@
 #include "api/checkpoint.h"
 
+#include <cstdlib>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -45,6 +47,15 @@ std::string data_text(const DataSpec& data) {
 
 Checkpoint load_checkpoint(const std::filesystem::path& path) {
   return {.snapshot = runtime::load_latest_snapshot(path), .source = path};
+}
+
+std::int64_t chunk_of(const Checkpoint& checkpoint) {
+  constexpr std::string_view kName = " chunk=";
+  const auto found = checkpoint.snapshot.config.find("model options");
+  if (found == checkpoint.snapshot.config.end()) return 0;
+  const std::size_t at = found->second.find(kName);
+  if (at == std::string::npos) return 0;
+  return std::strtoll(found->second.c_str() + at + kName.size(), nullptr, 10);
 }
 
 RunSettings settings_of(const TrainOptions& options, const models::ModelOptions& model_options,

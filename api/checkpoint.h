@@ -32,6 +32,9 @@ inline constexpr const char* kDataContents = "data contents";  // DataSource::fi
 // pass. Error(kInput) naming the tensor that does not fit; nothing is written then.
 void restore_checkpoint(const Checkpoint& checkpoint, Session& session);
 
+// The chunk length of the snapshot's run; 0 when it does not say.
+[[nodiscard]] std::int64_t chunk_of(const Checkpoint& checkpoint);
+
 // Returns the path of the snapshot.
 std::filesystem::path save_checkpoint(const TrainOptions& options, const RunSettings& settings,
                                       std::int64_t steps_per_epoch, const Session& session);

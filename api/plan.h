@@ -56,7 +56,9 @@ struct PlanReport {
   double overhead = 0, gap = 0, fragmentation = 0;
   std::int64_t recomputed_nodes = 0;
   double plan_ms = 0;
-  CostOrigin costs{};  // where cost_ns and its like come from
+  CostOrigin costs{};      // where cost_ns and its like come from
+  std::int64_t chunk = 0;  // time steps that one node computes; 0 for models without, and where
+                           // nobody said
 };
 
 struct PlannedTraining {

@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "api/chunk.h"
 #include "api/data_source.h"
 #include "api/replicas.h"
 #include "api/resume.h"
@@ -86,6 +87,10 @@ class Run {
     if (options.session.ranks && options.session.ranks->world_size() > 1) {
       ranks_ = options.session.ranks.get();
       shard_ = {ranks_->rank(), ranks_->world_size()};
+      if (options_.choose_chunk) {
+        throw base::input_error("--chunk auto: {} ranks must agree on a length; give a number",
+                                shard_.ranks);
+      }
     }
   }
 
@@ -99,6 +104,7 @@ class Run {
     total_steps_ =
         options_.steps > 0 ? options_.steps : options_.epochs * source_->steps_per_epoch();
     complete_rate(options_.optimizer, total_steps_);
+    if (checkpoint && options_.choose_chunk) model_options_.chunk = chunk_of(*checkpoint);
     // Planning may take long, so what can be refused is refused before it.
     if (checkpoint || !options_.save_folder.empty()) {
       settings_ = settings_of(options_, model_options_, source_->fingerprint());
@@ -108,8 +114,12 @@ class Run {
       if (const auto warning = untold_data(*checkpoint)) warn(*warning);
     }
     if (!options_.save_folder.empty() && is_first()) folder_.emplace(options_.save_folder);
+    if (options_.choose_chunk && !checkpoint) {
+      if (auto infeasible = take_best_chunk()) return std::move(*infeasible);
+    }
     if (auto infeasible = make_session()) return std::move(*infeasible);
     report_.plan = session_->report();
+    report_.plan.chunk = model_options_.chunk;
     for (const std::string& warning : session_->warnings()) warn(warning);
     if (folder_) {
       if (const auto warning = folder_->warning(options_.resume)) warn(*warning);
@@ -142,6 +152,7 @@ class Run {
     note("warning: " + text);
   }
 
+  std::optional<planner::Infeasible> take_best_chunk();
   std::optional<planner::Infeasible> make_session();
   void resume(const Checkpoint& checkpoint);
   void loop();
@@ -170,6 +181,15 @@ class Run {
   std::vector<double> step_ms_, data_ms_;
   TrainReport report_;
 };
+
+std::optional<planner::Infeasible> Run::take_best_chunk() {
+  auto outcome = choose_chunk(options_);
+  if (auto* infeasible = std::get_if<planner::Infeasible>(&outcome)) return std::move(*infeasible);
+  adopt(std::get<ChunkChoice>(outcome), options_);
+  model_options_.chunk = options_.model_options.chunk;
+  if (!settings_.empty()) settings_ = settings_of(options_, model_options_, source_->fingerprint());
+  return std::nullopt;
+}
 
 std::optional<planner::Infeasible> Run::make_session() {
   const models::Model model = models::make_model(options_.model, local_options_);

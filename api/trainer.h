@@ -52,6 +52,9 @@ struct TrainOptions {
   // compared over the ranks (0: at the end only).
   std::int64_t compare_every = 100;
   std::optional<std::filesystem::path> resume{};  // a snapshot, or a folder with snapshots
+  // lstm, gru: model_options.chunk is chosen together with the plan (api/chunk.h); a resumed run
+  // takes that of its snapshot.
+  bool choose_chunk = false;
 };
 
 struct TrainReport {

@@ -147,7 +147,12 @@ void add_model_flags(CLI::App& app, Flags& flags) {
   add_whole(app, "--embedding", "embedding size (lstm, gru); default: --hidden", options.embedding);
   add_whole(app, "--vocabulary", "token ids of synthetic text (lstm, gru)", options.vocabulary, 2);
   add_whole(app, "--seq-len", "time steps of one training step (lstm, gru)", options.seq_len);
-  add_whole(app, "--chunk", "time steps that one node computes (lstm, gru)", options.chunk);
+  add_value(app, "--chunk", "N",
+            "time steps that one node computes (lstm, gru), or auto: chosen together with the plan",
+            [&flags, &options](const std::string& text) {
+              flags.train.choose_chunk = text == "auto";
+              options.chunk = flags.train.choose_chunk ? 0 : parse_whole("--chunk", text, 1);
+            });
   add_value(app, "--dropout", "P", "probability of dropping, where the model has a place for it",
             [&options](const std::string& text) {
               options.dropout = parse_real("--dropout", text, 0, 0.999);

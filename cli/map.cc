@@ -73,7 +73,8 @@ void require_one_source(const CLI::App& app, const MapFlags& flags) {
 
 int run_map(const MapFlags& flags, Context& context) {
   if (!flags.file.empty()) return write_map({read_plan(flags.file), std::nullopt}, flags, context);
-  const api::TrainOptions options = complete_flags(flags.shared);
+  api::TrainOptions options = complete_flags(flags.shared);
+  if (const auto refused = choose_chunk(flags.shared, options, context)) return *refused;
   const PreparedTraining prepared = prepare_training(options);
   auto outcome = api::plan_step(prepared.graph, options.session.plan, prepared.costs);
   if (const auto* infeasible = std::get_if<planner::Infeasible>(&outcome)) {

@@ -88,17 +88,19 @@ void print_plan(Context& context, const api::PlannedTraining& planned) {
 }
 
 int run_plan(const PlanFlags& flags, Context& context) {
-  const api::TrainOptions options = complete_flags(flags.shared);
+  api::TrainOptions options = complete_flags(flags.shared);
+  if (const auto refused = choose_chunk(flags.shared, options, context)) return *refused;
   const api::PlanOptions& plan = options.session.plan;
   const PreparedTraining prepared = prepare_training(options);
   for (const std::string& warning : prepared.warnings)
     context.err << "warning: " << warning << "\n";
-  const auto outcome = api::plan_step(prepared.graph, plan, prepared.costs);
+  auto outcome = api::plan_step(prepared.graph, plan, prepared.costs);
   if (const auto* infeasible = std::get_if<planner::Infeasible>(&outcome)) {
     return report_infeasible(context, *infeasible, options.model, plan.planner,
                              flags.shared.budget_text);
   }
-  const auto& planned = std::get<api::PlannedTraining>(outcome);
+  auto& planned = std::get<api::PlannedTraining>(outcome);
+  planned.report.chunk = prepared.chunk;
   if (!flags.out.empty()) write_file(flags.out, schedule::print_planned_step(planned.step));
   if (context.json) {
     context.print(document_of(planned));
@@ -128,7 +130,7 @@ Action add_plan(CLI::App& app) {
       "\nExamples:\n"
       "  reprise plan --model resnet50 --batch 32 --budget 2GiB\n"
       "  reprise plan --model resnet20 --data fashion-mnist --budget floor --out floor.plan\n"
-      "  reprise plan --model lstm --seq-len 1000 --chunk 10 --budget 10% --json");
+      "  reprise plan --model lstm --seq-len 1000 --chunk auto --budget 10% --json");
   return [flags](Context& context) { return run_plan(*flags, context); };
 }
 

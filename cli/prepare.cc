@@ -1,34 +1,29 @@
 #include "cli/prepare.h"
 
-#include "api/data_source.h"
-#include "graph/autodiff.h"
-#include "kernels/backend.h"
+#include "cli/report.h"
+#include "cli/table.h"
+#include "fmt/format.h"
+
+#include "api/chunk.h"
 
 namespace reprise::cli {
-graph::Optimizer with_period(graph::Optimizer optimizer) {
-  std::visit(
-      [](auto& attributes) {
-        if (attributes.rate.period_steps == 0) attributes.rate.period_steps = 1;
-      },
-      optimizer);
-  return optimizer;
-}
 
-PreparedTraining prepare_training(const api::TrainOptions& options) {
-  models::ModelOptions model_options = options.model_options;
-  api::complete_from_data(options, model_options);
-  const models::Model model = models::make_model(options.model, model_options);
-  graph::TrainingGraph training = graph::make_training_graph(
-      model.graph,
-      {.optimizer = with_period(options.optimizer), .updates_last = options.updates_last});
-  const auto backend =
-      kernels::make_backend(options.session.device, {.threads = options.session.threads});
-  PreparedTraining prepared{.graph = backend->prepare(training.graph)->prepared(),
-                            .costs = {},
-                            .warnings = std::move(training.warnings)};
-  prepared.costs = api::choose_costs(options.session.costs, *backend, prepared.graph);
-  if (!prepared.costs.note.empty()) prepared.warnings.push_back(prepared.costs.note);
-  return prepared;
+std::optional<int> choose_chunk(const Flags& flags, api::TrainOptions& options, Context& context) {
+  if (!options.choose_chunk) return std::nullopt;
+  const auto outcome = api::choose_chunk(options);
+  if (const auto* infeasible = std::get_if<planner::Infeasible>(&outcome)) {
+    return report_infeasible(context, *infeasible, options.model, options.session.plan.planner,
+                             flags.budget_text);
+  }
+  const auto& choice = std::get<api::ChunkChoice>(outcome);
+  for (const api::ChunkTrial& trial : choice.trials) {
+    context.err << fmt::format(
+        "chunk {}: {}{}\n", trial.chunk,
+        trial.feasible ? "step of " + milliseconds(trial.cost_ns) + " in " : "needs ",
+        base::format_bytes(trial.peak_bytes));
+  }
+  api::adopt(choice, options);
+  return std::nullopt;
 }
 
 }  // namespace reprise::cli

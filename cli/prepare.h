@@ -1,31 +1,23 @@
 #pragma once
 
-// From flags to a planned training step, the same one that `train` would run.
+// What commands that plan prepare, and the one place where `--chunk auto` becomes a number.
 
-#include <string>
-#include <variant>
-#include <vector>
+#include <optional>
 
-#include "api/costs.h"
-#include "api/plan.h"
-#include "api/trainer.h"
-#include "graph/autodiff.h"
-#include "graph/prepared.h"
+#include "cli/command.h"
+#include "cli/flags.h"
+
+#include "api/prepare.h"
 
 namespace reprise::cli {
 
-struct PreparedTraining {
-  graph::PreparedGraph graph;  // with the chosen costs
-  api::CostOrigin costs;
-  std::vector<std::string> warnings;
-};
+using api::prepare_training;
+using api::PreparedTraining;
+using api::with_period;
 
-// Reads from the data set no more than its sizes, builds the training graph and lets the device
-// choose layouts. Costs are those that the session's options choose.
-[[nodiscard]] PreparedTraining prepare_training(const api::TrainOptions& options);
-
-// A rate that decays over the whole run has no period before the run's length is known. It changes
-// neither bytes nor costs, so any will do for a plan.
-[[nodiscard]] graph::Optimizer with_period(graph::Optimizer optimizer);
+// With --chunk auto: plans each length, says on standard error what came out, and puts the chosen
+// one and the budget in bytes into the options. The exit code where no length fits.
+[[nodiscard]] std::optional<int> choose_chunk(const Flags& flags, api::TrainOptions& options,
+                                              Context& context);
 
 }  // namespace reprise::cli

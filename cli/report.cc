@@ -41,6 +41,7 @@ Json plan_document(const api::PlanReport& report) {
   document["model"] = report.model;
   document["planner"] = report.planner;
   document["nodes"] = report.nodes;
+  document["chunk"] = report.chunk > 0 ? Json(report.chunk) : Json(nullptr);
   document["budget_bytes"] = report.budget_bytes;
   document["peak_bytes"] = report.peak_bytes;
   document["floor_bytes"] = report.floor_bytes;
@@ -138,6 +139,7 @@ std::string plan_lines(const api::PlanReport& report) {
   facts.add("planner", report.planner);
   facts.add("nodes", fmt::format("{}, and {} runs beyond the first of a node",
                                  grouped(report.nodes), grouped(report.recomputed_nodes)));
+  if (report.chunk > 0) facts.add("chunk", fmt::format("{} time steps a node", report.chunk));
   facts.add("budget", exact_bytes(report.budget_bytes));
   facts.add("peak", exact_bytes(report.peak_bytes));
   facts.add("keep all", exact_bytes(report.keep_all_bytes));

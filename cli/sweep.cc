@@ -14,6 +14,7 @@
 #include "cli/values.h"
 #include "fmt/format.h"
 
+#include "api/chunk.h"
 #include "api/plan.h"
 #include "base/error.h"
 
@@ -58,17 +59,22 @@ std::vector<Bytes> spread(Bytes floor, Bytes keep_all, std::int64_t count) {
   return {budgets.begin(), budgets.end()};
 }
 
-Point measure(const PreparedTraining& prepared, api::PlanOptions options,
+// Of several graphs (--chunk auto) the one whose plan costs least.
+Point measure(const std::vector<PreparedTraining>& graphs, api::PlanOptions options,
               const std::string& planner, Bytes budget) {
   options.planner = planner;
   options.budget = {.kind = api::Budget::Kind::kBytes, .bytes = budget};
   options.find_floor = false;  // the sweep knows it
   Point point{.planner = planner, .budget = budget, .report = {}, .floor = 0};
-  auto outcome = api::plan_step(prepared.graph, options, prepared.costs);
-  if (auto* infeasible = std::get_if<planner::Infeasible>(&outcome)) {
-    point.floor = infeasible->floor;
-  } else {
-    point.report = std::get<api::PlannedTraining>(std::move(outcome)).report;
+  for (const PreparedTraining& prepared : graphs) {
+    auto outcome = api::plan_step(prepared.graph, options, prepared.costs);
+    if (auto* infeasible = std::get_if<planner::Infeasible>(&outcome)) {
+      point.floor = point.floor == 0 ? infeasible->floor : std::min(point.floor, infeasible->floor);
+      continue;
+    }
+    api::PlanReport report = std::get<api::PlannedTraining>(std::move(outcome)).report;
+    report.chunk = prepared.chunk;
+    if (!point.report || report.cost_ns < point.report->cost_ns) point.report = std::move(report);
   }
   return point;
 }
@@ -90,10 +96,11 @@ std::string csv_of(const std::vector<Point>& points) {
   return text;
 }
 
-std::string table_of(const std::vector<Point>& points, Bytes keep_all) {
+// `chunks`: with the chunk length of each plan.
+std::string table_of(const std::vector<Point>& points, Bytes keep_all, bool chunks) {
   Table table({{"budget"},
                {"of keep all"},
-               {"planner", Table::Align::kLeft},
+               {chunks ? "planner, chunk" : "planner", Table::Align::kLeft},
                {"peak"},
                {"planned step"},
                {"overhead"},
@@ -103,6 +110,7 @@ std::string table_of(const std::vector<Point>& points, Bytes keep_all) {
     const double part = static_cast<double>(point.budget) / static_cast<double>(keep_all);
     std::vector<std::string> cells = {base::format_bytes(point.budget),
                                       fmt::format("{:.1f} %", part * 100.0), point.planner};
+    if (chunks && point.report) cells.back() += fmt::format(", {}", point.report->chunk);
     if (point.report) {
       const api::PlanReport& report = *point.report;
       for (std::string cell : {base::format_bytes(report.peak_bytes), milliseconds(report.cost_ns),
@@ -151,33 +159,35 @@ Json document_of(const api::PlanReport& whole, const Sweep& sweep) {
 }
 
 // The least budget that any of the planners can plan for.
-Bytes least_floor(const PreparedTraining& prepared, api::PlanOptions options,
+Bytes least_floor(const std::vector<PreparedTraining>& graphs, api::PlanOptions options,
                   const std::vector<std::string>& planners, const api::PlanReport& whole) {
   Bytes least = whole.keep_all_bytes;
   for (const std::string& planner : planners) {
-    if (planner == "auto") {
-      least = std::min(least, whole.floor_bytes);
-      continue;
+    for (std::size_t k = 0; k < graphs.size(); ++k) {
+      if (planner == "auto" && k == 0) {
+        least = std::min(least, whole.floor_bytes);
+        continue;
+      }
+      options.planner = planner;
+      options.budget = {.kind = api::Budget::Kind::kFloor};
+      options.find_floor = false;
+      const auto outcome = api::plan_step(graphs[k].graph, options, graphs[k].costs);
+      const auto* planned = std::get_if<api::PlannedTraining>(&outcome);
+      least = std::min(least, planned != nullptr ? planned->report.budget_bytes
+                                                 : std::get<planner::Infeasible>(outcome).floor);
     }
-    options.planner = planner;
-    options.budget = {.kind = api::Budget::Kind::kFloor};
-    options.find_floor = false;
-    const auto outcome = api::plan_step(prepared.graph, options, prepared.costs);
-    const auto* planned = std::get_if<api::PlannedTraining>(&outcome);
-    least = std::min(least, planned != nullptr ? planned->report.budget_bytes
-                                               : std::get<planner::Infeasible>(outcome).floor);
   }
   return least;
 }
 
 // Heeds a stop after the first point, so that there is something to report.
-Sweep measure_all(const PreparedTraining& prepared, const api::PlanOptions& options,
+Sweep measure_all(const std::vector<PreparedTraining>& graphs, const api::PlanOptions& options,
                   const std::vector<Bytes>& budgets, const std::vector<std::string>& planners,
                   const Context& context) {
   Sweep sweep{.points = {}, .wanted = budgets.size() * planners.size()};
   for (const Bytes budget : budgets) {
     for (const std::string& planner : planners) {
-      sweep.points.push_back(measure(prepared, options, planner, budget));
+      sweep.points.push_back(measure(graphs, options, planner, budget));
       if (sweep.points.size() == 1) context.begin_stoppable();
       if (context.stop != nullptr && context.stop->load()) return sweep;
     }
@@ -187,7 +197,13 @@ Sweep measure_all(const PreparedTraining& prepared, const api::PlanOptions& opti
 
 int run_sweep(const SweepFlags& flags, Context& context) {
   const api::TrainOptions options = complete_flags(flags.shared);
-  const PreparedTraining prepared = prepare_training(options);
+  std::vector<PreparedTraining> graphs;
+  if (options.choose_chunk) {
+    graphs = api::prepare_each_chunk(options);
+  } else {
+    graphs.push_back(prepare_training(options));
+  }
+  const PreparedTraining& prepared = graphs.front();
   for (const std::string& warning : prepared.warnings)
     context.err << "warning: " << warning << "\n";
   // Without a limit keep_all is what auto takes; its report says the floor of auto, too.
@@ -199,9 +215,9 @@ int run_sweep(const SweepFlags& flags, Context& context) {
                 "an unlimited budget was infeasible");
   const api::PlanReport whole = std::get<api::PlannedTraining>(outcome).report;
 
-  const Bytes floor = least_floor(prepared, options.session.plan, flags.planners, whole);
+  const Bytes floor = least_floor(graphs, options.session.plan, flags.planners, whole);
   const std::vector<Bytes> budgets = spread(floor, whole.keep_all_bytes, flags.budgets);
-  const Sweep sweep = measure_all(prepared, options.session.plan, budgets, flags.planners, context);
+  const Sweep sweep = measure_all(graphs, options.session.plan, budgets, flags.planners, context);
   const std::vector<Point>& points = sweep.points;
   if (sweep.stopped_early()) context.err << "warning: " << sweep.stop_text() << "\n";
   if (!flags.csv.empty()) write_file(flags.csv, csv_of(points));
@@ -212,7 +228,7 @@ int run_sweep(const SweepFlags& flags, Context& context) {
   context.out << fmt::format("{} on {}, from the floor to keeping everything; costs: {}\n",
                              whole.model, prepared.graph.backend,
                              api::cost_origin_text(whole.costs))
-              << table_of(points, whole.keep_all_bytes);
+              << table_of(points, whole.keep_all_bytes, options.choose_chunk);
   if (!flags.csv.empty()) context.out << "\nwrote " << flags.csv << "\n";
   return kOk;
 }
@@ -240,7 +256,7 @@ Action add_sweep(CLI::App& app) {
   app.footer(
       "\nExamples:\n"
       "  reprise sweep --model resnet110 --budgets 20\n"
-      "  reprise sweep --model lstm --seq-len 1000 --chunk 10 --planners segments,sqrt_n,auto \\\n"
+      "  reprise sweep --model lstm --seq-len 1000 --chunk auto --planners rnn,auto \\\n"
       "                --csv lstm.csv");
   return [flags](Context& context) { return run_sweep(*flags, context); };
 }

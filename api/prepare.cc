@@ -1,0 +1,40 @@
+#include "api/prepare.h"
+
+#include "api/data_source.h"
+#include "kernels/backend.h"
+
+namespace reprise::api {
+
+graph::Optimizer with_period(graph::Optimizer optimizer) {
+  std::visit(
+      [](auto& attributes) {
+        if (attributes.rate.period_steps == 0) attributes.rate.period_steps = 1;
+      },
+      optimizer);
+  return optimizer;
+}
+
+PreparedTraining prepare_training(const TrainOptions& options) {
+  models::ModelOptions completed = options.model_options;
+  complete_from_data(options, completed);
+  return prepare_training(options, completed);
+}
+
+PreparedTraining prepare_training(const TrainOptions& options,
+                                  const models::ModelOptions& completed) {
+  const models::Model model = models::make_model(options.model, completed);
+  graph::TrainingGraph training = graph::make_training_graph(
+      model.graph,
+      {.optimizer = with_period(options.optimizer), .updates_last = options.updates_last});
+  const auto backend =
+      kernels::make_backend(options.session.device, {.threads = options.session.threads});
+  PreparedTraining prepared{.graph = backend->prepare(training.graph)->prepared(),
+                            .costs = {},
+                            .warnings = std::move(training.warnings),
+                            .chunk = completed.chunk};
+  prepared.costs = choose_costs(options.session.costs, *backend, prepared.graph);
+  if (!prepared.costs.note.empty()) prepared.warnings.push_back(prepared.costs.note);
+  return prepared;
+}
+
+}  // namespace reprise::api
