@@ -12,9 +12,11 @@
 namespace reprise::api {
 namespace {
 
-constexpr std::int64_t kMostChunks = 10'000;
+constexpr std::int64_t kMostChunks = 2'500;  // a graph of some 30,000 nodes
 constexpr std::size_t kMostCandidates = 6;
 constexpr std::size_t kFewDivisors = 3;
+// Search effort of trials, where the caller leaves it to the planner: a tenth of the usual.
+constexpr std::int64_t kTrialMoves = 10;
 
 // Evenly spread over the list, the first and the last among them.
 std::vector<std::int64_t> thin_out(const std::vector<std::int64_t>& all) {
@@ -97,6 +99,7 @@ std::variant<ChunkChoice, planner::Infeasible> choose_chunk(
     const PrepareChunk& prepare, PlanOptions options) {
   REPRISE_CHECK(!candidates.empty(), "no chunk length to choose from");
   options.find_floor = false;
+  if (options.search_moves == 0) options.search_moves = kTrialMoves;
   ChunkChoice choice;
   if (options.budget.kind == Budget::Kind::kPercent) {
     const Bytes all = keep_all_bytes(prepare(default_chunk), options);

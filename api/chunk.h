@@ -17,7 +17,7 @@
 namespace reprise::api {
 
 // At most six chunk lengths, ascending: divisors of the sequence length that are about evenly
-// spread on a logarithmic scale and make at most 10,000 chunks. Sequence lengths with few divisors
+// spread on a logarithmic scale and make at most 2,500 chunks. Sequence lengths with few divisors
 // get powers of four besides.
 [[nodiscard]] std::vector<std::int64_t> chunk_candidates(std::int64_t seq_len);
 
@@ -38,7 +38,8 @@ struct ChunkChoice {
 
 using PrepareChunk = std::function<PreparedTraining(std::int64_t chunk)>;
 
-// Plans each candidate and takes the cheapest plan; of equally cheap ones the smaller, then the
+// Plans each candidate, with less search than a plan of its own gets unless `options` say how much,
+// and takes the cheapest plan; of equally cheap ones the smaller, then the
 // longer chunk. Infeasible where none fits: the answer of the one that needs least.
 [[nodiscard]] std::variant<ChunkChoice, planner::Infeasible> choose_chunk(
     const std::vector<std::int64_t>& candidates, std::int64_t default_chunk,
