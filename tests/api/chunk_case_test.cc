@@ -1,7 +1,6 @@
 // The chunk length chosen together with the plan.
 
 #include <gtest/gtest.h>
-
 #include <optional>
 
 #include "api/chunk.h"
@@ -13,7 +12,7 @@ namespace {
 TrainOptions small_run() {
   TrainOptions options;
   options.model = "lstm";
-  options.model_options.batch = 4;
+  options.model_options.batch = 32;
   options.model_options.hidden = 16;
   options.model_options.layers = 1;
   options.model_options.vocabulary = 8;
@@ -45,7 +44,7 @@ TEST(ChunkCandidates, OfAPrimeArePowersOfFourBesides) {
 }
 
 TEST(ChooseChunk, TakesTheCheapestOfThePlansOfSingleLengths) {
-  for (const double percent : {30.0, 60.0, 90.0}) {
+  for (const double percent : {50.0, 70.0, 95.0}) {
     TrainOptions options = small_run();
     options.session.plan.budget = {.kind = Budget::Kind::kPercent, .percent = percent};
     const auto outcome = choose_chunk(options);

@@ -12,7 +12,7 @@ using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
 const std::vector<std::string> kTinyLstm = {
-    "--model",      "lstm", "--batch",   "4",  "--hidden", "8", "--layers",  "1",
+    "--model",      "lstm", "--batch",   "64", "--hidden", "8",    "--layers",  "1",
     "--vocabulary", "8",    "--seq-len", "16", "--chunk",  "auto", "--threads", "1"};
 
 TEST(ChunkFlag, AutoIsANumberInThePlan) {
@@ -49,8 +49,8 @@ TEST(ChunkFlag, AResumedRunTakesTheChunkOfItsSnapshot) {
 }
 
 TEST(ChunkFlag, ASweepTakesTheBestLengthAtEachBudget) {
-  const Ran ran = run_cli(
-      with({"sweep", "--json", "--budgets", "3", "--planners", "segments"}, kTinyLstm));
+  const Ran ran =
+      run_cli(with({"sweep", "--json", "--budgets", "3", "--planners", "segments"}, kTinyLstm));
   ASSERT_EQ(ran.code, 0) << ran.out;
   for (const Json& point : ran.document().at("points")) {
     if (point.at("feasible").get<bool>()) {
