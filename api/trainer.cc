@@ -104,7 +104,7 @@ class Run {
     total_steps_ =
         options_.steps > 0 ? options_.steps : options_.epochs * source_->steps_per_epoch();
     complete_rate(options_.optimizer, total_steps_);
-    if (checkpoint && options_.choose_chunk) model_options_.chunk = chunk_of(*checkpoint);
+    if (checkpoint && options_.choose_chunk) set_chunk(chunk_of(*checkpoint));
     // Planning may take long, so what can be refused is refused before it.
     if (checkpoint || !options_.save_folder.empty()) {
       settings_ = settings_of(options_, model_options_, source_->fingerprint());
@@ -152,6 +152,7 @@ class Run {
     note("warning: " + text);
   }
 
+  void set_chunk(std::int64_t chunk) { model_options_.chunk = local_options_.chunk = chunk; }
   std::optional<planner::Infeasible> take_best_chunk();
   std::optional<planner::Infeasible> make_session();
   void resume(const Checkpoint& checkpoint);
@@ -186,7 +187,7 @@ std::optional<planner::Infeasible> Run::take_best_chunk() {
   auto outcome = choose_chunk(options_);
   if (auto* infeasible = std::get_if<planner::Infeasible>(&outcome)) return std::move(*infeasible);
   adopt(std::get<ChunkChoice>(outcome), options_);
-  model_options_.chunk = options_.model_options.chunk;
+  set_chunk(options_.model_options.chunk);
   if (!settings_.empty()) settings_ = settings_of(options_, model_options_, source_->fingerprint());
   return std::nullopt;
 }
