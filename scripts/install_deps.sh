@@ -6,7 +6,8 @@ set -euo pipefail
 
 packages=(
   g++ cmake ninja-build pkg-config
-  libdnnl-dev libfmt-dev nlohmann-json3-dev libcli11-dev zlib1g-dev
+  libdnnl-dev ocl-icd-opencl-dev  # the second is asked for by the CMake files of the first
+  libfmt-dev nlohmann-json3-dev libcli11-dev zlib1g-dev
   libgtest-dev libgmock-dev libbenchmark-dev
   python3                  # scripts/check_arrows.py, the loss curve of scripts/demo.sh
   dataset-fashion-mnist    # the demo's images
