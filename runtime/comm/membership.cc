@@ -157,12 +157,18 @@ void Membership::note_failure(Failure failure) {
 void Membership::loop() {
   const auto interval = beat_interval(options_.timeout);
   auto next_beat = Clock::now();
+  auto last_turn = next_beat;
   while (true) {
     {
       const std::lock_guard lock(mutex_);
       if (stopping_ || ended_) return;
     }
     const auto now = Clock::now();
+    if (now - last_turn > 4 * interval) {  // this process stood still itself: it may have news
+      const std::lock_guard lock(mutex_);
+      heard_ += now - last_turn;
+    }
+    last_turn = now;
     if (now >= next_beat) {
       send(progress(FrameType::kBeat));
       next_beat = now + interval;

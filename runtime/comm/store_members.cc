@@ -90,7 +90,14 @@ void StoreServer::diagnose(int rank, const std::string& operation) {
 }
 
 void StoreServer::tick(Clock::time_point now) {
-  next_tick_ = now + beat_interval(options_.timeout);
+  // Who stood still itself, be it for want of a processor, cannot say that others were silent.
+  const auto interval = beat_interval(options_.timeout);
+  const auto stood = now - last_tick_;
+  last_tick_ = now;
+  next_tick_ = now + interval;
+  if (stood > 4 * interval) {
+    for (Member& member : members_) member.heard += stood;
+  }
   for (const auto& each : connections_) {
     if (!each->greeted && now - each->since > std::chrono::seconds(10)) ended(*each);
   }

@@ -90,7 +90,7 @@ class StoreServer {
   std::vector<Member> members_;
   std::map<std::string, std::string> values_;
   std::optional<Failure> failure_;
-  Clock::time_point next_tick_{};
+  Clock::time_point next_tick_{}, last_tick_ = Clock::now();
   std::atomic<bool> stopping_{false};
   std::optional<Clock::time_point> stop_by_;
   std::thread thread_;

@@ -60,9 +60,12 @@ struct Ended {
   Clock::duration after{};
 };
 
-Ended end_a_rank(int ranks, int culprit, const std::function<void(pid_t)>& act) {
+// A time-out that other programs on the machine could make true is only for the test that needs it.
+Ended end_a_rank(int ranks, int culprit, const std::function<void(pid_t)>& act,
+                 const std::string& timeout_seconds = "120") {
   std::string command = "echo pid $$ >&2; exec " REPRISE_PROGRAM;
-  for (const std::string& word : with(train_flags("100000000"), {"--comm-timeout", "4"}))
+  for (const std::string& word :
+       with(train_flags("100000000"), {"--comm-timeout", timeout_seconds}))
     command += " " + word;
   runtime::comm::LaunchOptions options;
   options.command = {"sh", "-c", command};
@@ -110,11 +113,12 @@ TEST_F(RanksAsProcesses, AKilledRankEndsAllAndIsNamed) {
 
 TEST_F(RanksAsProcesses, AStoppedRankEndsAllWithinTheTimeOutAndIsNamed) {
   for (int culprit = 0; culprit < 2; ++culprit) {
-    const Ended ended = end_a_rank(2, culprit, [](pid_t pid) { ::kill(pid, SIGSTOP); });
+    const Ended ended = end_a_rank(
+        2, culprit, [](pid_t pid) { ::kill(pid, SIGSTOP); }, "6");
     ASSERT_TRUE(ended.result.first.has_value());
     EXPECT_EQ(ended.result.first->rank, culprit) << ended.error;
     EXPECT_NE(ended.result.exit_code(), 0);
-    EXPECT_LT(ended.after, 25s);
+    EXPECT_LT(ended.after, 40s);
     EXPECT_THAT(ended.error, HasSubstr(fmt::format("rank {} failed first: not heard of", culprit)));
   }
 }
