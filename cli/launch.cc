@@ -92,8 +92,10 @@ int run_launch(const LaunchFlags& flags, Context& context) {
   const LaunchResult result = runtime::comm::launch(launch);
   if (context.json) context.print(document_of(result));
   if (result.first) {
+    // Where all ranks of this machine ended because of another, that one is elsewhere.
+    const bool cause = result.first->code != runtime::comm::kExitOtherRankFailed;
     context.err << fmt::format("launch: {}{}\n", result.first->text(),
-                               result.ends.size() > 1 ? "; it failed first" : "");
+                               result.ends.size() > 1 && cause ? "; it failed first" : "");
   }
   return result.exit_code();
 }

@@ -1,5 +1,7 @@
 #include "runtime/comm/comm_error.h"
 
+#include <cerrno>
+#include <cstring>
 #include <utility>
 
 namespace reprise::runtime::comm {
@@ -14,6 +16,18 @@ std::string message(int rank, const std::string& operation, const Failure& failu
 }
 
 }  // namespace
+
+std::string silence_reason(double seconds, const std::string& here, const std::string& there) {
+  return fmt::format("not heard of for {:.1f} s (stopped, or no way between {} and {})", seconds,
+                     here, there);
+}
+
+std::string break_reason(int code, const std::string& here, const std::string& there) {
+  if (code == 0 || code == ECONNRESET || code == EPIPE)
+    return "its process ended (its connection was closed)";
+  return fmt::format("the connection between {} and {} broke: {}", here, there,
+                     std::strerror(code));
+}
 
 CommError::CommError(int rank, std::string operation, Failure failure)
     : base::Error(base::ErrorKind::kDevice, message(rank, operation, failure)),

@@ -16,6 +16,12 @@ struct Failure {
   friend bool operator==(const Failure&, const Failure&) = default;
 };
 
+// Reasons of a member that fell silent, and of one whose connection broke with that errno (0: it
+// was closed), seen from the address `here`.
+[[nodiscard]] std::string silence_reason(double seconds, const std::string& here,
+                                         const std::string& there);
+[[nodiscard]] std::string break_reason(int code, const std::string& here, const std::string& there);
+
 class CommError : public base::Error {
  public:
   // "rank 1, all_reduce 17 (f32 x 1000, sum): rank 2 failed first: its process ended"

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -69,10 +70,11 @@ void Membership::wait_for_all() {
   }
   lock.unlock();
   send(progress(FrameType::kStalled));  // the others hear who is missing
-  throw base::device_error(
-      "rank {}, joining the group: of {} ranks these did not join within {} ms: {} (store at {})",
-      options_.rank, options_.world_size, options_.timeout.count(), *missing_,
-      options_.store.text());
+  throw CommError(options_.rank, "joining the group",
+                  {std::atoi(missing_->c_str()),
+                   fmt::format("of {} ranks these did not join within {} ms: {} (store at {})",
+                               options_.world_size, options_.timeout.count(), *missing_,
+                               options_.store.text())});
 }
 
 Membership::~Membership() {
@@ -121,9 +123,8 @@ std::optional<Failure> Membership::stalled(milliseconds wait) {
     return Clock::now() - heard_;
   }();
   if (silence > 4 * beat_interval(options_.timeout)) {
-    note_failure(
-        {0, fmt::format("not heard of for {:.1f} s (stopped, or {} is out of reach)",
-                        std::chrono::duration<double>(silence).count(), options_.store.text())});
+    note_failure({0, silence_reason(std::chrono::duration<double>(silence).count(), own_address_,
+                                    options_.store.text())});
   }
   return failure();
 }
@@ -174,8 +175,8 @@ void Membership::loop() {
       next_beat = now + interval;
     }
     if (now - heard_ > options_.timeout) {
-      note_failure({0, fmt::format("not heard of for {} ms (stopped, or {} is out of reach)",
-                                   options_.timeout.count(), options_.store.text())});
+      note_failure({0, silence_reason(std::chrono::duration<double>(now - heard_).count(),
+                                      own_address_, options_.store.text())});
     }
     std::array<pollfd, 2> polled{{{wake_.fd(), POLLIN, 0}, {socket_.fd(), POLLIN, 0}}};
     const auto pause = std::chrono::ceil<milliseconds>(next_beat - now).count();
@@ -189,6 +190,7 @@ void Membership::take_frames() {
   const ssize_t got = ::recv(socket_.fd(), bytes, sizeof(bytes), MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
   if (got > 0) in_.append({bytes, static_cast<std::size_t>(got)});
+  const int code = got < 0 ? errno : 0;
   std::optional<Failure> news;
   bool over = got <= 0;
   {
@@ -213,7 +215,7 @@ void Membership::take_frames() {
       const std::lock_guard lock(mutex_);
       return missing_.has_value() && !stopping_;
     }();
-    if (welcome) note_failure({0, "its process ended (its connection was closed)"});
+    if (welcome) note_failure({0, break_reason(code, own_address_, options_.store.text())});
   }
   changed_.notify_all();
 }
@@ -251,6 +253,10 @@ Frame StoreClient::receive(FrameType type, const std::string& what, Clock::time_
       throw base::device_error("rank {}: the store at {} ended before it had {}", options_.rank,
                                options_.store.text(), what);
   }
+}
+
+void StoreClient::interrupt() noexcept {
+  ::shutdown(socket_.fd(), SHUT_RDWR);
 }
 
 void StoreClient::set(const std::string& key, std::string_view value) {

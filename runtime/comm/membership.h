@@ -85,6 +85,8 @@ class StoreClient {
   [[nodiscard]] std::string get(const std::string& key, Clock::time_point deadline);
   // Adds to a number that begins at 0, and returns the sum.
   [[nodiscard]] std::int64_t add(const std::string& key, std::int64_t number);
+  // Ends a call that waits, and every later one, with an error. From any thread.
+  void interrupt() noexcept;
 
  private:
   void send(const Frame& frame);

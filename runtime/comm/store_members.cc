@@ -77,9 +77,8 @@ void StoreServer::diagnose(int rank, const std::string& operation) {
     return static_cast<int>(member - members_.data());
   };
   if (silent != nullptr) {
-    return fail({rank_of(silent), fmt::format("not heard of for {:.1f} s (stopped, or {} is out of "
-                                              "reach)",
-                                              seconds(now - silent->heard), silent->address)});
+    return fail({rank_of(silent), silence_reason(seconds(now - silent->heard), silent->own_address,
+                                                 silent->address)});
   }
   const std::int64_t entered = members_[static_cast<std::size_t>(rank)].entered;
   if (behind != nullptr && behind->entered < entered) {
@@ -106,9 +105,8 @@ void StoreServer::tick(Clock::time_point now) {
     if (member.connection == nullptr || member.left) continue;
     send(*member.connection, Frame(FrameType::kPing));
     if (now - member.heard > options_.timeout) {
-      fail({static_cast<int>(rank), fmt::format("not heard of for {:.1f} s (stopped, or {} is out "
-                                                "of reach)",
-                                                seconds(now - member.heard), member.address)});
+      fail({static_cast<int>(rank),
+            silence_reason(seconds(now - member.heard), member.own_address, member.address)});
     }
   }
 }

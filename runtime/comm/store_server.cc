@@ -101,7 +101,7 @@ void StoreServer::read_from(Connection& connection) {
     const ssize_t got = ::recv(connection.socket.fd(), bytes, sizeof(bytes), MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
-    if (got <= 0) return ended(connection);
+    if (got <= 0) return ended(connection, got < 0 ? errno : 0);
     if (connection.closing) continue;
     connection.in.append({bytes, static_cast<std::size_t>(got)});
     while (const auto frame = connection.in.next()) {
@@ -145,6 +145,7 @@ void StoreServer::hello(Connection& connection, const Frame& frame) {
   member.connection = &connection;
   member.heard = Clock::now();
   member.address = peer_address(connection.socket);
+  member.own_address = local_address(connection.socket);
   send_missing();
   if (failure_) {
     send(connection,
@@ -208,7 +209,7 @@ void StoreServer::flush(Connection& connection) {
                                 connection.out.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
-    if (sent < 0) return ended(connection);
+    if (sent < 0) return ended(connection, errno);
     connection.out.erase(0, static_cast<std::size_t>(sent));
   }
   // The peer reads the reason, then closes; what it sent meanwhile must not cut that off.
@@ -220,7 +221,7 @@ void StoreServer::refuse(Connection& connection, const std::string& reason) {
   send(connection, Frame(FrameType::kRefused).add(reason));
 }
 
-void StoreServer::ended(Connection& connection) {
+void StoreServer::ended(Connection& connection, int code) {
   if (connection.gone) return;
   connection.gone = true;
   connection.socket.close();
@@ -229,7 +230,7 @@ void StoreServer::ended(Connection& connection) {
   member.connection = nullptr;
   if (member.left) return;
   member.left = true;
-  fail({connection.member, "its process ended (its connection was closed)"});
+  fail({connection.member, break_reason(code, member.own_address, member.address)});
 }
 
 }  // namespace reprise::runtime::comm

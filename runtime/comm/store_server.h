@@ -6,9 +6,9 @@
 // often that it is alive and how many operations it has entered; the store answers likewise. From
 // that the store knows who failed first, and tells all others: a member whose connection ends
 // without a goodbye (its process ended), one that gives up and says why, one that is not heard of
-// for the time-out (stopped, or out of reach), and, when somebody's operation has met its deadline,
-// the one that is behind. Members that wait in different operations of the same number are found
-// out too.
+// for the time-out (stopped, or the way to it is cut), and, when somebody's operation has met its
+// deadline, the one that is behind. Members that wait in different operations of the same number
+// are found out too.
 //
 // Connections that do not begin with a hello of this job are hung up on.
 
@@ -60,7 +60,7 @@ class StoreServer {
     std::int64_t entered = 0;  // operations
     std::string operation;     // the one under way, or empty
     bool joined = false, left = false;
-    std::string address;
+    std::string address, own_address;  // the member's, and the store's as it reached it
   };
 
   void serve();
@@ -74,7 +74,7 @@ class StoreServer {
   void compare_operations(int rank);
   void diagnose(int rank, const std::string& operation);
   void answer_waiting(const std::string& key);
-  void ended(Connection& connection);
+  void ended(Connection& connection, int code = 0);  // errno, or 0
   void fail(Failure failure);
   void tick(Clock::time_point now);
   void send(Connection& connection, const Frame& frame);

@@ -2,13 +2,13 @@
 
 #include <atomic>
 #include <cstring>
-#include <gloo/rendezvous/context.h>
-#include <gloo/rendezvous/store.h>
+#include <gloo/common/error.h>
 #include <gloo/transport/tcp/device.h>
 #include <mutex>
 #include <utility>
 
 #include "base/error.h"
+#include "runtime/comm/gloo/mesh.h"
 #include "runtime/comm/queued_communicator.h"
 #include "runtime/comm/reduce.h"
 
@@ -21,27 +21,6 @@ using std::chrono::milliseconds;
 constexpr std::size_t kPartBytes = std::size_t{1} << 18;  // of one rank, in one segment
 constexpr std::size_t kGatherBytes = std::size_t{1} << 20;
 
-// Gloo's addresses, through our store.
-class AddressStore final : public gloo::rendezvous::Store {
- public:
-  AddressStore(StoreClient& client, milliseconds timeout) : client_(client), timeout_(timeout) {}
-  void set(const std::string& key, const std::vector<char>& data) override {
-    client_.set("gloo/" + key, {data.data(), data.size()});
-  }
-  std::vector<char> get(const std::string& key) override {
-    const std::string value = client_.get("gloo/" + key, Clock::now() + timeout_);
-    return {value.begin(), value.end()};
-  }
-  void wait(const std::vector<std::string>& keys) override { wait(keys, timeout_); }
-  void wait(const std::vector<std::string>& keys, const milliseconds& timeout) override {
-    for (const std::string& key : keys) (void)client_.get("gloo/" + key, Clock::now() + timeout);
-  }
-
- private:
-  StoreClient& client_;
-  const milliseconds timeout_;
-};
-
 // Part `index` of a segment, in bytes.
 struct Piece {
   std::size_t offset = 0, bytes = 0;
@@ -51,31 +30,41 @@ class GlooCommunicator final : public QueuedCommunicator {
  public:
   GlooCommunicator(const CommOptions& options, GlooGroup group,
                    const std::function<std::string(const std::string&)>& address)
-      : QueuedCommunicator(options), server_(std::move(group.server)) {
-    group.member_options.failed = [this](const Failure&) { wake_waits(); };
+      : QueuedCommunicator(options),
+        server_(std::move(group.server)),
+        mesh_(options.rank, options.world_size) {
+    const std::size_t parts = static_cast<std::size_t>(world_size() - 1) * kPartBytes;
+    for (Stage& stage : stages_) stage.bytes.resize(parts);
+    group.member_options.failed = [this](const Failure&) {
+      mesh_.interrupt();
+      wake_waits();
+    };
     membership_ = std::make_unique<Membership>(group.member_options);
-    address_ = address(membership_->own_address());
+    try {
+      address_ = address(membership_->own_address());
+    } catch (const std::exception& error) {
+      leave_because(error.what());
+      throw;
+    }
     try {
       connect(group.member_options);
+      start_thread();
     } catch (const std::exception& error) {
       const auto first = membership_->failure(milliseconds(200));
       const Failure failure = first.value_or(
           Failure{rank(), fmt::format("no connection from {} to the other ranks: {}; set "
                                       "GLOO_SOCKET_IFNAME to the interface that reaches them",
                                       address_, error.what())});
-      membership_->fail(failure.reason);
+      leave_because(failure.reason);
       throw CommError(rank(), "connecting", failure);
     }
-    const std::size_t parts = static_cast<std::size_t>(world_size() - 1) * kPartBytes;
-    for (Stage& stage : stages_) stage.bytes.resize(parts);
-    start_thread();
   }
 
   ~GlooCommunicator() override {
     if (busy()) interrupt({rank(), "it left the group in the middle of an operation"});
     stop_thread();
     membership_.reset();  // says goodbye
-    if (context_) context_->closeConnections();
+    mesh_.closeConnections();
     server_.reset();  // waits for the goodbyes of the others
   }
 
@@ -103,6 +92,11 @@ class GlooCommunicator final : public QueuedCommunicator {
   using Buffer = std::unique_ptr<UnboundBuffer>;
 
   void connect(const MemberOptions& options);
+  // Before the group is complete: ends the membership's thread too, which calls back.
+  void leave_because(const std::string& reason) noexcept {
+    membership_->fail(reason);
+    membership_.reset();
+  }
   void all_reduce(const Operation& operation);
   void broadcast(const Operation& operation);
   void all_gather(const Operation& operation);
@@ -129,7 +123,7 @@ class GlooCommunicator final : public QueuedCommunicator {
   std::unique_ptr<StoreServer> server_;
   std::unique_ptr<Membership> membership_;
   std::unique_ptr<StoreClient> keys_;
-  std::shared_ptr<gloo::rendezvous::Context> context_;
+  GlooMesh mesh_;
   std::string address_;
   Stage stages_[2];
   std::uint64_t signature_ = 0;
@@ -143,11 +137,7 @@ void GlooCommunicator::connect(const MemberOptions& options) {
   keys_ = std::make_unique<StoreClient>(options);
   gloo::transport::tcp::attr attributes;
   attributes.hostname = address_;
-  auto device = gloo::transport::tcp::CreateDevice(attributes);
-  context_ = std::make_shared<gloo::rendezvous::Context>(rank(), world_size());
-  context_->setTimeout(this->options().timeout);
-  AddressStore store(*keys_, this->options().timeout);
-  context_->connectFullMesh(store, device);
+  mesh_.connect(*keys_, gloo::transport::tcp::CreateDevice(attributes), this->options().timeout);
 }
 
 void GlooCommunicator::wake_waits() noexcept {
@@ -267,8 +257,8 @@ void GlooCommunicator::all_reduce(const Operation& operation) {
   const std::size_t per_segment = segment_elements(operation);
   const std::size_t segments = (elements + per_segment - 1) / per_segment;
   for (Stage& stage : stages_)
-    stage.buffer = context_->createUnboundBuffer(stage.bytes.data(), stage.bytes.size());
-  const Buffer buffer = context_->createUnboundBuffer(operation.data.data(), operation.data.size());
+    stage.buffer = mesh_.createUnboundBuffer(stage.bytes.data(), stage.bytes.size());
+  const Buffer buffer = mesh_.createUnboundBuffer(operation.data.data(), operation.data.size());
   // While one segment is added up, the parts of the next one travel.
   begin_segment(operation, *buffer, 0);
   std::size_t sends = 0, receives = 0;
@@ -288,7 +278,7 @@ void GlooCommunicator::all_reduce(const Operation& operation) {
 
 void GlooCommunicator::broadcast(const Operation& operation) {
   if (operation.data.empty()) return;
-  const Buffer buffer = context_->createUnboundBuffer(operation.data.data(), operation.data.size());
+  const Buffer buffer = mesh_.createUnboundBuffer(operation.data.data(), operation.data.size());
   if (rank() != operation.root) {
     buffer->recv(operation.root, slot(0, 0));
     return receive(*buffer);
@@ -304,7 +294,7 @@ void GlooCommunicator::all_gather(const Operation& operation) {
   std::vector<std::uint64_t> lengths(ranks);
   lengths[static_cast<std::size_t>(rank())] = operation.mine.size();
   const Buffer length_buffer =
-      context_->createUnboundBuffer(lengths.data(), ranks * sizeof(std::uint64_t));
+      mesh_.createUnboundBuffer(lengths.data(), ranks * sizeof(std::uint64_t));
   const auto at = [](int r) { return static_cast<std::size_t>(r) * sizeof(std::uint64_t); };
   for_others([&](int other) {
     length_buffer->recv(other, slot(0, 0), at(other), sizeof(std::uint64_t));
@@ -323,7 +313,7 @@ void GlooCommunicator::all_gather(const Operation& operation) {
   all[static_cast<std::size_t>(rank())] = operation.mine;
   std::vector<Buffer> buffers(ranks);
   for (std::size_t r = 0; r < ranks; ++r)
-    if (lengths[r] > 0) buffers[r] = context_->createUnboundBuffer(all[r].data(), all[r].size());
+    if (lengths[r] > 0) buffers[r] = mesh_.createUnboundBuffer(all[r].data(), all[r].size());
   const Buffer& own = buffers[static_cast<std::size_t>(rank())];
   for_others([&](int other) {
     if (const Buffer& theirs = buffers[static_cast<std::size_t>(other)])
