@@ -16,7 +16,11 @@ std::string optimizer_text(const graph::Optimizer& optimizer) {
   std::string text = std::holds_alternative<graph::SgdAttributes>(optimizer) ? "sgd" : "adam";
   std::visit(
       [&](const auto& attributes) {
+        // A finite step is the same with and without skip_nonfinite; and what was there before
+        // clipping reads as it did.
         graph::visit_fields(attributes, [&](const char* name, const auto& field) {
+          if (std::string_view(name) == "skip_nonfinite") return;
+          if (std::string_view(name) == "clip_norm" && !(attributes.clip_norm > 0)) return;
           if constexpr (std::is_same_v<std::decay_t<decltype(field)>, graph::LearningRate::Kind>) {
             text += fmt::format(" {}={}", name, graph::learning_rate_kind_name(field));
           } else {

@@ -49,7 +49,9 @@ struct Session::Impl {
   // Training values of the states that evaluation changes; empty outside of an evaluation.
   std::map<std::string, std::vector<std::byte>, std::less<>> saved_states;
   bool evaluating = false;
-  bool outputs_there = false;         // those of the last training step
+  bool outputs_there = false;  // those of the last training step
+  ValueId norm;                // of all gradients; invalid where the step makes none
+  std::optional<float> gradient_norm;
   std::vector<std::byte> entry_copy;  // recoverable: what the step started from
   // By name of the values that a step updates: whether a failed step left it as nobody knows.
   // Filled ahead, since a failure is no time to allocate.
@@ -65,6 +67,9 @@ struct Session::Impl {
 };
 
 void Session::Impl::list_variables() {
+  for (const ValueId output : training.graph().outputs) {
+    if (training.graph().values[output].name == graph::kGradientNorm) norm = output;
+  }
   for (const graph::Value& value : training.graph().values) {
     if (!graph::is_persistent(value.role) || value.producer.valid()) continue;
     variables.push_back({value.name, value.dtype, value.shape, value.role});
@@ -223,7 +228,12 @@ float Session::step() {
   ++impl.steps;
   impl.training.forget_inputs();
   impl.outputs_there = true;
-  return impl.training.read_loss();
+  if (impl.norm.valid()) impl.gradient_norm = impl.training.read_scalar(impl.norm);
+  return impl.training.read_scalar(impl.training.graph().loss);
+}
+
+std::optional<float> Session::gradient_norm() const {
+  return impl_->gradient_norm;
 }
 
 std::vector<std::byte> Session::read(std::string_view name) const {
@@ -314,7 +324,7 @@ Session::Evaluation Session::evaluate() {
   side.forget_inputs();  // also when it fails
   side.executor().run({.seed = impl_->options.seed, .step = impl_->steps});
   Evaluation result;
-  result.loss = side.read_loss();
+  result.loss = side.read_scalar(side.graph().loss);
   const auto correct = side.read(side.find("correct", "output"));
   std::int32_t count = 0;
   REPRISE_CHECK(correct.size() == sizeof(count), "'correct' has {} bytes", correct.size());

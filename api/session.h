@@ -69,6 +69,10 @@ class Session {
   // counter advances. A step takes the bytes of its inputs: Error(kInput) names one that was not
   // set since the last step or evaluation.
   float step();
+  // The norm of all gradients of the last step together, before it was clipped; nothing where the
+  // optimizer neither clips nor skips. Not finite, and the optimizer skips: that step has changed
+  // nothing that persists.
+  [[nodiscard]] std::optional<float> gradient_norm() const;
   // A persistent value as plain bytes, also during an evaluation; or a fetched output of the last
   // training step, until the next input is set or an evaluation begins (Error(kInput) after that).
   [[nodiscard]] std::vector<std::byte> read(std::string_view name) const;

@@ -50,10 +50,10 @@ std::vector<std::byte> Side::read(ValueId value) const {
   return plain;
 }
 
-float Side::read_loss() const {
-  float loss = 0;
-  executor_->read(graph().loss, std::as_writable_bytes(std::span(&loss, 1)));
-  return loss;
+float Side::read_scalar(ValueId value) const {
+  float scalar = 0;
+  executor_->read(value, std::as_writable_bytes(std::span(&scalar, 1)));
+  return scalar;
 }
 
 void Side::write_input(std::string_view name, std::span<const std::byte> plain) {

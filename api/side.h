@@ -28,7 +28,7 @@ class Side {
   [[nodiscard]] graph::ValueId find(std::string_view name, std::string_view what) const;
   [[nodiscard]] std::size_t plain_bytes(graph::ValueId value) const;
   [[nodiscard]] std::vector<std::byte> read(graph::ValueId value) const;
-  [[nodiscard]] float read_loss() const;
+  [[nodiscard]] float read_scalar(graph::ValueId value) const;  // f32 []
 
   // Error(kInput) for another size than planned (names both, and the batch sizes where the sizes
   // are whole batches), and for a name that is no input; nothing is written then.

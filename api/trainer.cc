@@ -54,6 +54,10 @@ double rate_at(const graph::Optimizer& optimizer, std::int64_t step) {
       optimizer);
 }
 
+bool skips_nonfinite(const graph::Optimizer& optimizer) {
+  return std::visit([](const auto& attributes) { return attributes.skip_nonfinite; }, optimizer);
+}
+
 bool all_finite(const std::vector<std::byte>& plain) {
   for (std::size_t at = 0; at + sizeof(float) <= plain.size(); at += sizeof(float)) {
     float value = 0;
@@ -159,6 +163,7 @@ class Run {
   void loop();
   void step();
   void evaluate();
+  [[nodiscard]] bool skipped(float loss);
   void require_finite_loss(float loss) const;
   void require_finite_state() const;
   [[nodiscard]] Diverged diverged(const std::string& what, std::int64_t step) const;
@@ -180,6 +185,7 @@ class Run {
   std::int64_t saved_at_ = -1;
   std::int64_t evaluated_at_ = -1;
   std::vector<double> step_ms_, data_ms_;
+  std::int64_t skipped_in_a_row_ = 0;
   TrainReport report_;
 };
 
@@ -238,7 +244,7 @@ void Run::step() {
   const double data_ms = milliseconds_since(begin);
   const float loss = loss_of_all(session_->step());
   const double all_ms = milliseconds_since(begin);
-  require_finite_loss(loss);
+  if (!skipped(loss)) require_finite_loss(loss);
   report_.losses.push_back(loss);
   data_ms_.push_back(data_ms);
   step_ms_.push_back(all_ms - data_ms);
@@ -249,6 +255,25 @@ void Run::step() {
                   .loss = loss,
                   .items_per_second = static_cast<double>(source_->items_per_step()) * 1e3 / all_ms,
                   .arena_bytes = session_->arena_bytes()});
+}
+
+// Whether the step that was just taken has changed nothing. All ranks have the same norm.
+bool Run::skipped(float loss) {
+  const std::optional<float> norm = session_->gradient_norm();
+  if (norm) report_.grad_norm = static_cast<double>(*norm);
+  if (!norm || std::isfinite(*norm)) {
+    skipped_in_a_row_ = 0;
+    return false;
+  }
+  const std::string what =
+      fmt::format("the norm of all gradients of step {} of {} is {}, the loss {}", done(),
+                  total_steps_, *norm, loss);
+  if (!skips_nonfinite(options_.optimizer)) throw diverged(what, done());
+  ++report_.skipped_steps;
+  note(fmt::format("skipped step {}: {}", done(), what));
+  if (++skipped_in_a_row_ < kMostSkippedInARow) return true;
+  throw diverged(fmt::format("{} steps in a row were skipped; {}", skipped_in_a_row_, what),
+                 done());
 }
 
 // The mean over all items of the global batch; and whether anybody wants to stop.

@@ -66,6 +66,8 @@ struct TrainReport {
   double data_ms_per_step = 0;       // filling the batch before it, likewise
   double predicted_ms_per_step = 0;  // from the plan's cost
   Bytes peak_bytes_measured = 0;
+  std::optional<double> grad_norm;   // of the last step, before clipping; where it was needed
+  std::int64_t skipped_steps = 0;    // for a norm that was not finite; their losses are in the list
   Bytes process_overhead_bytes = 0;  // resident bytes beyond the arena, at the end
   std::uint64_t state_hash = 0;
   int world_size = 1;
@@ -93,6 +95,9 @@ struct TrainHooks {
   const std::atomic<bool>* stop =
       nullptr;  // set by a signal: save at the next step boundary and end
 };
+
+// So many steps skipped one after the other end a run as diverged.
+inline constexpr std::int64_t kMostSkippedInARow = 10;
 
 // A loss or a state is not finite any more: a fault of the run, not of a device.
 class Diverged : public base::Error {

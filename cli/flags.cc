@@ -103,6 +103,8 @@ graph::Optimizer make_optimizer(const Flags::OptimizerFlags& flags) {
     attributes.rate = learning_rate(flags, 0.001);
     attributes.decoupled = flags.name == "adamw";
     attributes.weight_decay = flags.weight_decay.value_or(attributes.decoupled ? 0.01 : 0.0);
+    attributes.clip_norm = flags.clip_norm;
+    attributes.skip_nonfinite = flags.skip_nonfinite;
     return attributes;
   }
   graph::SgdAttributes attributes;
@@ -110,6 +112,8 @@ graph::Optimizer make_optimizer(const Flags::OptimizerFlags& flags) {
   attributes.momentum = plain ? 0.0 : flags.momentum.value_or(0.9);
   attributes.nesterov = flags.name == "nesterov";
   attributes.weight_decay = flags.weight_decay.value_or(0.0);
+  attributes.clip_norm = flags.clip_norm;
+  attributes.skip_nonfinite = flags.skip_nonfinite;
   return attributes;
 }
 
@@ -189,9 +193,18 @@ void add_optimizer_flags(CLI::App& app, Flags& flags) {
             [&optimizer](const std::string& text) {
               optimizer.weight_decay = parse_real("--weight-decay", text, 0, kHuge);
             });
+  add_value(app, "--clip-norm", "NORM",
+            "scale all gradients down together where their common norm is above this",
+            [&optimizer](const std::string& text) {
+              optimizer.clip_norm = parse_real("--clip-norm", text, 0, kHuge, true);
+            });
+  app.add_flag("--skip-nonfinite", optimizer.skip_nonfinite,
+               "leave everything as it is, on all ranks, in a step whose gradients' norm is not\n"
+               "finite; 10 such steps in a row end the run");
   add_value(app, "--updates", "WHEN",
             "auto (the default): the planner places them, a gradient's bytes are then soon free "
-            "again; end: after the last gradient, all of them are held until then",
+            "again; end: after the last gradient, all of them are held until then, as --clip-norm "
+            "and --skip-nonfinite need it anyway",
             [&flags](const std::string& text) {
               flags.train.updates_last = parse_choice("--updates", text, {"auto", "end"}) == "end";
             });

@@ -26,6 +26,8 @@ struct Flags {
     std::int64_t period_steps = 0;
     std::optional<double> factor{};
     std::int64_t warmup_steps = 0;
+    double clip_norm = 0;
+    bool skip_nonfinite = false;
   } optimizer{};
   std::optional<std::int64_t> steps{}, epochs{};
 };

@@ -74,6 +74,8 @@ Json train_document(const api::TrainReport& report) {
   document["data_ms_per_step"] = report.data_ms_per_step;
   document["predicted_ms_per_step"] = report.predicted_ms_per_step;
   document["peak_bytes_measured"] = report.peak_bytes_measured;
+  document["grad_norm"] = optional(report.grad_norm);
+  document["skipped_steps"] = report.skipped_steps;
   document["process_overhead_bytes"] = report.process_overhead_bytes;
   document["state_hash"] = hash_text(report.state_hash);
   document["resumed_from"] = optional(report.resumed_from);

@@ -30,6 +30,10 @@ std::string summary(const api::TrainReport& report) {
     facts.add("loss", fmt::format("{:.4f} at first, {:.4f} at last", report.losses.front(),
                                   report.losses.back()));
   }
+  if (report.grad_norm) {
+    facts.add("gradients", fmt::format("norm {:.4g} at last; {} steps were skipped",
+                                       *report.grad_norm, report.skipped_steps));
+  }
   if (report.test_accuracy) {
     facts.add("test", fmt::format("accuracy {:.2f} %, loss {:.4f}", *report.test_accuracy * 100.0,
                                   report.test_loss.value_or(0)));

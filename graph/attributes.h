@@ -56,9 +56,10 @@ struct NormAttributes {
 };
 
 struct RunningUpdateAttributes {
-  double rate = 0.1;       // running' = (1 - rate) * running + rate * batch
-  std::int64_t count = 0;  // values per channel in the batch; > 1
-  bool unbiased = true;    // store the sample variance (batch variance * count / (count - 1))
+  double rate = 0.1;            // running' = (1 - rate) * running + rate * batch
+  std::int64_t count = 0;       // values per channel in the batch; > 1
+  bool unbiased = true;         // store the sample variance (batch variance * count / (count - 1))
+  bool skip_nonfinite = false;  // as for sgd
   friend bool operator==(const RunningUpdateAttributes&, const RunningUpdateAttributes&) = default;
 };
 
@@ -114,6 +115,10 @@ struct SgdAttributes {
   double momentum = 0.0;
   bool nesterov = false;
   double weight_decay = 0.0;  // coupled: added to the gradient
+  // > 0: the gradient counts min(1, clip_norm / (norm + 1e-6)) times. The norm is that of all
+  // gradients together (global_norm), the last input of each update that has one of these two.
+  double clip_norm = 0.0;
+  bool skip_nonfinite = false;  // a norm that is not finite leaves everything as it was
   friend bool operator==(const SgdAttributes&, const SgdAttributes&) = default;
 };
 
@@ -124,8 +129,21 @@ struct AdamAttributes {
   double epsilon = 1e-8;
   double weight_decay = 0.0;
   bool decoupled = false;  // AdamW: param -= rate * weight_decay * param
+  double clip_norm = 0.0;  // both as for sgd
+  bool skip_nonfinite = false;
   friend bool operator==(const AdamAttributes&, const AdamAttributes&) = default;
 };
+
+// Whether an update with these attributes has a norm as its last input.
+[[nodiscard]] inline bool takes_norm(const SgdAttributes& a) {
+  return a.clip_norm > 0 || a.skip_nonfinite;
+}
+[[nodiscard]] inline bool takes_norm(const AdamAttributes& a) {
+  return a.clip_norm > 0 || a.skip_nonfinite;
+}
+[[nodiscard]] inline bool takes_norm(const RunningUpdateAttributes& a) {
+  return a.skip_nonfinite;
+}
 
 struct ReorderAttributes {
   std::string layout{};  // the backend's name for the target layout; "plain" is row-major
@@ -165,6 +183,7 @@ void visit_fields(A& a, F&& f) {
     f("epsilon", a.epsilon);
   } else if constexpr (std::is_same_v<T, RunningUpdateAttributes>) {
     f("rate", a.rate), f("count", a.count), f("unbiased", a.unbiased);
+    f("skip_nonfinite", a.skip_nonfinite);
   } else if constexpr (std::is_same_v<T, ScaleAttributes>) {
     f("factor", a.factor);
   } else if constexpr (std::is_same_v<T, AxisAttributes>) {
@@ -184,10 +203,12 @@ void visit_fields(A& a, F&& f) {
   } else if constexpr (std::is_same_v<T, SgdAttributes>) {
     visit_rate(a.rate, f);
     f("momentum", a.momentum), f("nesterov", a.nesterov), f("weight_decay", a.weight_decay);
+    f("clip_norm", a.clip_norm), f("skip_nonfinite", a.skip_nonfinite);
   } else if constexpr (std::is_same_v<T, AdamAttributes>) {
     visit_rate(a.rate, f);
     f("beta1", a.beta1), f("beta2", a.beta2), f("epsilon", a.epsilon);
     f("weight_decay", a.weight_decay), f("decoupled", a.decoupled);
+    f("clip_norm", a.clip_norm), f("skip_nonfinite", a.skip_nonfinite);
   } else if constexpr (std::is_same_v<T, ReorderAttributes>) {
     f("layout", a.layout);
   } else {

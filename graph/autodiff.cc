@@ -7,48 +7,15 @@
 
 #include "base/error.h"
 #include "graph/builder.h"
+#include "graph/forward_updates.h"
 #include "graph/gradient.h"
 #include "graph/gradient_paths.h"
+#include "graph/update_nodes.h"
 
 namespace reprise::graph {
 namespace {
 
 using Flags = base::IdVector<ValueId, bool>;
-
-struct Assignment {
-  ValueId state, x;
-  std::string name;
-};
-
-// Takes the assign nodes off the end of the graph; they come back after the backward nodes, which
-// may still read the old state.
-std::vector<Assignment> remove_assignments(Graph& graph) {
-  std::vector<Assignment> assignments;
-  while (!graph.nodes.empty() &&
-         graph.nodes[NodeId(graph.nodes.size() - 1)].op == OpKind::kAssign) {
-    const Node node = graph.nodes[NodeId(graph.nodes.size() - 1)];
-    REPRISE_CHECK(node.outputs[0].index() + 1 == graph.values.size(),
-                  "assign '{}' does not own the last value", node.name);
-    assignments.push_back({node.inputs[0], node.inputs[1], node.name});
-    std::erase_if(graph.updates,
-                  [&](const Update& update) { return update.final == node.outputs[0]; });
-    if (std::find(graph.outputs.begin(), graph.outputs.end(), node.outputs[0]) !=
-        graph.outputs.end()) {
-      throw base::input_error("assign '{}' makes a fetched output; fetch its state instead",
-                              node.name);
-    }
-    graph.nodes.resize(graph.nodes.size() - 1);
-    graph.values.resize(graph.values.size() - 1);
-  }
-  for (const Node& node : graph.nodes) {
-    if (node.op == OpKind::kAssign) {
-      throw base::input_error("assign '{}' must come after all other nodes of the forward graph",
-                              node.name);
-    }
-  }
-  std::reverse(assignments.begin(), assignments.end());
-  return assignments;
-}
 
 void check_loss(const Graph& forward) {
   if (!forward.loss.valid())
@@ -66,11 +33,14 @@ void check_loss(const Graph& forward) {
 
 class Differentiator {
  public:
-  Differentiator(Graph forward, const TrainingOptions& options)
+  Differentiator(Graph forward, std::vector<StatisticsUpdate> statistics,
+                 const TrainingOptions& options)
       : options_(options),
+        statistics_(std::move(statistics)),
         assignments_(remove_assignments(forward)),
         forward_nodes_(forward.nodes.size()),
         builder_(std::move(forward)),
+        updates_(builder_, options.optimizer),
         gradients_(builder_.graph().values.size()) {}
 
   TrainingGraph make() {
@@ -82,12 +52,11 @@ class Differentiator {
       if (options_.update) update_after(i);
     }
     settle_sums(0);
+    updates_.settle();
     fetch();
     warn();
-    for (const Assignment& a : assignments_) {
-      builder_.add_update(a.state, builder_.append(OpKind::kAssign, {a.state, a.x}, NoAttributes{},
-                                                   a.name, Phase::kUpdate)[0]);
-    }
+    for (const StatisticsUpdate& each : statistics_) updates_.append(each);
+    for (const Assignment& each : assignments_) updates_.append(each);
     TrainingGraph made{builder_.finish(), std::move(warnings_)};
     made.graph.updates_last = options_.updates_last;
     return made;
@@ -108,14 +77,15 @@ class Differentiator {
   [[nodiscard]] bool may_overwrite(ValueId parameter) const;
   void begin_sum(ValueId parameter);
   void settle_sums(std::int64_t most_bytes);
-  void append_update(ValueId parameter, ValueId gradient);
   void fetch();
   void warn();
 
   const TrainingOptions& options_;
+  std::vector<StatisticsUpdate> statistics_;
   std::vector<Assignment> assignments_;
   std::size_t forward_nodes_;
   Builder builder_;
+  UpdateNodes updates_;
   PartialGradients gradients_;
   Flags wanted_;  // values on a path from a variable to the loss
   std::vector<std::vector<ValueId>>
@@ -189,7 +159,7 @@ void Differentiator::update_after(std::size_t node) {
     if (options_.ranks) {
       begin_sum(parameter);
     } else {
-      append_update(parameter, gradients_[parameter]->value);
+      updates_.append(parameter, gradients_[parameter]->value);
     }
   }
   if (options_.ranks) settle_sums(options_.ranks->bytes_under_way);
@@ -229,31 +199,8 @@ void Differentiator::settle_sums(std::int64_t most_bytes) {
     ValueId& gradient = gradients_[parameter]->value;
     gradient = builder_.append(OpKind::kAwait, {gradient}, NoAttributes{},
                                "await/" + graph().values[parameter].name, Phase::kBackward)[0];
-    append_update(parameter, gradient);
+    updates_.append(parameter, gradient);
   }
-}
-
-void Differentiator::append_update(ValueId parameter, ValueId gradient) {
-  const std::string name = graph().values[parameter].name;
-  const Shape shape = graph().values[parameter].shape;
-  std::vector<ValueId> inputs{parameter, gradient};
-  const auto add_state = [&](const char* suffix) {
-    inputs.push_back(builder_.source(name + suffix, shape, DType::kF32, Role::kOptimizerState));
-  };
-  OpKind op = OpKind::kSgd;
-  Attributes attributes;
-  if (const auto* sgd = std::get_if<SgdAttributes>(&options_.optimizer)) {
-    attributes = *sgd;
-    if (sgd->momentum != 0) add_state(".momentum");
-  } else {
-    op = OpKind::kAdam;
-    attributes = std::get<AdamAttributes>(options_.optimizer);
-    add_state(".m");
-    add_state(".v");
-  }
-  const auto outputs = builder_.append(op, inputs, attributes, "update/" + name, Phase::kUpdate);
-  builder_.add_update(parameter, outputs[0]);
-  for (std::size_t i = 1; i < outputs.size(); ++i) builder_.add_update(inputs[i + 1], outputs[i]);
 }
 
 // Makes the loss and the fetched gradients outputs.
@@ -290,6 +237,9 @@ void check_optimizer(const Optimizer& optimizer) {
         if (!(attributes.rate.base >= 0)) {
           throw base::input_error("learning rate {}: must not be negative", attributes.rate.base);
         }
+        if (!(attributes.clip_norm >= 0)) {
+          throw base::input_error("clip norm {}: must not be negative", attributes.clip_norm);
+        }
         if (!(attributes.weight_decay >= 0)) {
           throw base::input_error("weight decay {}: must not be negative", attributes.weight_decay);
         }
@@ -309,7 +259,13 @@ void check_optimizer(const Optimizer& optimizer) {
 TrainingGraph make_training_graph(const Graph& forward, const TrainingOptions& options) {
   check_loss(forward);
   check_optimizer(options.optimizer);
-  return Differentiator(forward, options).make();
+  if (!skips_nonfinite(options.optimizer)) return Differentiator(forward, {}, options).make();
+  WithoutStatistics rest = take_statistics_updates(forward);
+  TrainingOptions moved = options;
+  for (ValueId& fetched : moved.fetch_gradients) {
+    if (fetched.valid() && rest.moved.contains(fetched)) fetched = rest.moved[fetched];
+  }
+  return Differentiator(std::move(rest.graph), std::move(rest.updates), moved).make();
 }
 
 }  // namespace reprise::graph

@@ -36,6 +36,7 @@ struct TrainingOptions {
 };
 
 inline constexpr std::string_view kGradientWeight = "gradient_weight";
+inline constexpr std::string_view kGradientNorm = "grad_norm";
 
 struct TrainingGraph {
   Graph graph;
@@ -64,6 +65,10 @@ struct TrainingGraph {
 //   ("reduce/<parameter>") as soon as it is final, in the order in which that happens, and through
 //   an await before the update: the one of the oldest comes as soon as more than bytes_under_way
 //   are waiting.
+// - An optimizer that clips or skips (takes_norm) makes the updates wait for kGradientNorm, the
+//   norm of all gradients together, summed over ranks where there are several; it is an output.
+//   What skips leaves everything that persists as it was: running statistics and assigned states
+//   are then updated at the end too, and read the norm.
 // - A parameter without gradient is left unchanged, weight decay included, and reported as a
 //   warning.
 // - The loss is an output of the training graph.

@@ -66,6 +66,7 @@ Inferred infer_correct_count(const Graph& graph, const Node& node);
 Inferred infer_mean_squared_error(const Graph& graph, const Node& node);
 Inferred infer_mean_squared_error_grad(const Graph& graph, const Node& node);
 
+Inferred infer_global_norm(const Graph& graph, const Node& node);
 Inferred infer_sgd(const Graph& graph, const Node& node);
 Inferred infer_adam(const Graph& graph, const Node& node);
 Inferred infer_assign(const Graph& graph, const Node& node);

@@ -73,8 +73,14 @@ Inferred infer_batch_norm_update(const Graph& graph, const Node& node) {
   const Shape& channel = c.shape(0);
   c.require_float(0, "running_mean", channel);
   c.require_float(1, "running_var", channel);
-  c.require_float(2, "mean", channel);
-  c.require_float(3, "var", channel);
+  const std::size_t inputs = c.inputs() - (takes_norm(a) ? 1 : 0);
+  if (takes_norm(a)) c.require_float(inputs, "norm", {});
+  c.require(inputs >= 4 && inputs % 2 == 0,
+            "takes a mean and a variance of each batch after the running ones{}, got {} inputs",
+            takes_norm(a) ? ", then a norm" : "", c.inputs());
+  for (std::size_t i = 2; i < inputs; ++i) {
+    c.require_float(i, i % 2 == 0 ? "mean" : "var", channel);
+  }
   return {{channel}, {channel}};
 }
 

@@ -1,4 +1,4 @@
-// Updates of persistent values, and what comes before them: sums over ranks.
+// Updates of persistent values, and what comes before them: sums over ranks, the common norm.
 
 #include <cmath>
 
@@ -27,16 +27,35 @@ void require_fraction(const InferContext& c, std::string_view what, double numbe
   c.require(number >= 0 && number < 1, "{} must lie in [0, 1), got {}", what, number);
 }
 
+// The number of inputs before the norm, which comes last where the attributes ask for it.
+template <class A>
+std::size_t without_norm(const InferContext& c, const A& attributes) {
+  if (!takes_norm(attributes)) return c.inputs();
+  c.require_float(c.inputs() - 1, "norm", {});
+  return c.inputs() - 1;
+}
+
+void require_clip(const InferContext& c, double clip_norm) {
+  c.require(clip_norm >= 0 && std::isfinite(clip_norm), "clip_norm must be at least 0, got {}",
+            clip_norm);
+}
+
 // The parameter, its gradient and its optimizer state all have the parameter's shape; each but the
 // gradient has a next version.
-Inferred next_versions(const InferContext& c) {
-  for (std::size_t i = 0; i < c.inputs(); ++i) {
+Inferred next_versions(const InferContext& c, std::size_t inputs) {
+  for (std::size_t i = 0; i < inputs; ++i) {
     c.require_float(i, i == 0 ? "parameter" : i == 1 ? "gradient" : "optimizer state", c.shape(0));
   }
-  return Inferred(c.inputs() - 1, InferredValue{c.shape(0)});
+  return Inferred(inputs - 1, InferredValue{c.shape(0)});
 }
 
 }  // namespace
+
+Inferred infer_global_norm(const Graph& graph, const Node& node) {
+  const InferContext c(graph, node);
+  for (std::size_t i = 0; i < c.inputs(); ++i) c.require_dtype(i, "x", DType::kF32);
+  return {{Shape{}}};
+}
 
 Inferred infer_sgd(const Graph& graph, const Node& node) {
   const InferContext c(graph, node);
@@ -44,10 +63,15 @@ Inferred infer_sgd(const Graph& graph, const Node& node) {
   require_rate(c, a.rate);
   require_decay(c, a.weight_decay);
   require_fraction(c, "momentum", a.momentum);
-  c.require(a.momentum == 0 || c.inputs() == 3, "momentum {} needs a third input to live in",
+  require_clip(c, a.clip_norm);
+  const std::size_t inputs = without_norm(c, a);
+  c.require(inputs == 2 || inputs == 3,
+            "takes a parameter, a gradient and perhaps a momentum{}, got {} inputs",
+            takes_norm(a) ? " before the norm" : "", c.inputs());
+  c.require(a.momentum == 0 || inputs == 3, "momentum {} needs a third input to live in",
             a.momentum);
   c.require(!a.nesterov || a.momentum > 0, "nesterov needs a momentum above 0, got {}", a.momentum);
-  return next_versions(c);
+  return next_versions(c, inputs);
 }
 
 Inferred infer_adam(const Graph& graph, const Node& node) {
@@ -59,13 +83,18 @@ Inferred infer_adam(const Graph& graph, const Node& node) {
   require_fraction(c, "beta2", a.beta2);
   c.require(a.epsilon >= 0 && std::isfinite(a.epsilon), "epsilon must be at least 0, got {}",
             a.epsilon);
-  return next_versions(c);
+  require_clip(c, a.clip_norm);
+  const std::size_t inputs = without_norm(c, a);
+  c.require(inputs == 4, "takes a parameter, a gradient, m and v{}, got {} inputs",
+            takes_norm(a) ? " before the norm" : "", c.inputs());
+  return next_versions(c, inputs);
 }
 
 Inferred infer_assign(const Graph& graph, const Node& node) {
   const InferContext c(graph, node);
   c.require_dtype(1, "x", c.dtype(0));
   c.require_shape(1, "x", c.shape(0));
+  if (c.inputs() == 3) c.require_float(2, "norm", {});
   return {{c.shape(0), c.dtype(0)}};
 }
 

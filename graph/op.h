@@ -39,8 +39,9 @@ enum class OpKind : std::uint8_t {
                // x>y
   kBatchNormGrad,  // x dy mean var gamma => dx dgamma[C] dbeta[C]; in place: dy>dx NormAttributes
   kBatchNormInference,  // x gamma beta running_mean running_var => y; in place: x>y NormAttributes
-  kBatchNormUpdate,  // running_mean running_var mean var => running_mean' running_var'; must; once
-  //                                                           RunningUpdateAttributes
+  kBatchNormUpdate,     // running_mean running_var (mean var)+ norm? => running_mean' running_var';
+                        // must; once. One pair for each batch, taken up in their order
+                        // RunningUpdateAttributes
   kLayerNorm,  // x[..,D] gamma[D] beta[D] => y mean[..] var[..]; in place: x>y      NormAttributes
   kLayerNormGrad,  // x dy mean var gamma => dx dgamma[D] dbeta[D]; in place: dy>dx NormAttributes
   // -- pointwise
@@ -104,9 +105,11 @@ enum class OpKind : std::uint8_t {
   kCorrectCount,  // logits[M,K] labels[M] => i32 []: labels equal to the first maximum of their
                   // row, ignored ones not counted; no gradient               LossAttributes
   // -- updates of persistent values: once, in place, never recomputed
-  kSgd,     // param grad momentum? => param' momentum'?; must                       SgdAttributes
-  kAdam,    // param grad m v => param' m' v'; must                                  AdamAttributes
-  kAssign,  // variable x => variable' = x; must
+  // An update that takes a norm, its last input, takes it as its attributes say (takes_norm).
+  kGlobalNorm,  // x1 x2 ... => norm []: the root of the sum of all squares
+  kSgd,         // param grad momentum? norm? => param' momentum'?; must              SgdAttributes
+  kAdam,        // param grad m v norm? => param' m' v'; must                        AdamAttributes
+  kAssign,      // variable x norm? => variable' = x, or variable where norm is not finite; must
   // -- between ranks: once, in place, never recomputed; the identity in a world of one
   kAllReduce,  // x => y: begins to add up x over the ranks; only its await may read y; must
   kAwait,      // x => y: y is the sum over the ranks, in x's bytes; x is an all_reduce's; must

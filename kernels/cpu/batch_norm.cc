@@ -223,10 +223,12 @@ std::unique_ptr<Kernel> plan_batch_norm_inference(Booking& b) {
   });
 }
 
-// running_mean running_var mean var => running_mean' running_var'
+// running_mean running_var (mean var)+ norm? => running_mean' running_var'
 std::unique_ptr<Kernel> plan_batch_norm_update(Booking& b) {
   const auto& a = b.attributes<graph::RunningUpdateAttributes>();
-  require_vectors(b, 0, 3);
+  const bool guarded = graph::takes_norm(a);
+  const std::size_t batches = (b.inputs() - 2) / 2;
+  for (std::size_t i = 0; i < b.inputs(); ++i) b.require_plain(i);
   b.produce_plain(0);
   b.produce_plain(1);
   const std::int64_t channels = b.input(0).shape[0];
@@ -236,11 +238,15 @@ std::unique_ptr<Kernel> plan_batch_norm_update(Booking& b) {
   return make_kernel([=](const Run& run) {
     for (std::size_t i = 0; i < 2; ++i) {
       const float* running = run.input<float>(i);
-      const float* batch = run.input<float>(i + 2);
       float* out = run.output<float>(i);
+      if (out != running) std::copy_n(running, channels, out);
+      if (guarded && !std::isfinite(*run.input<float>(2 * batches + 2))) continue;
       const double factor = rate * (i == 0 ? 1.0 : correction);
-      for (std::int64_t c = 0; c < channels; ++c) {
-        out[c] = static_cast<float>((1.0 - rate) * running[c] + factor * batch[c]);
+      for (std::size_t k = 0; k < batches; ++k) {
+        const float* batch = run.input<float>(i + 2 + 2 * k);
+        for (std::int64_t c = 0; c < channels; ++c) {
+          out[c] = static_cast<float>((1.0 - rate) * out[c] + factor * batch[c]);
+        }
       }
     }
   });

@@ -89,6 +89,7 @@ Rates rates_of(OpKind op) {
     case OpKind::kBiasGrad:
     case OpKind::kReduceSum:
     case OpKind::kReduceMean:
+    case OpKind::kGlobalNorm:
       return kSumming;
     case OpKind::kSgd:
     case OpKind::kAdam:

@@ -94,6 +94,8 @@ std::unique_ptr<Kernel> plan_kernel(Booking& booking) {
       return plan_mean_squared_error_grad(booking);
     case OpKind::kCorrectCount:
       return plan_correct_count(booking);
+    case OpKind::kGlobalNorm:
+      return plan_global_norm(booking);
     case OpKind::kSgd:
       return plan_sgd(booking);
     case OpKind::kAdam:

@@ -65,6 +65,7 @@ std::unique_ptr<Kernel> plan_mean_squared_error(Booking& b);
 std::unique_ptr<Kernel> plan_mean_squared_error_grad(Booking& b);
 std::unique_ptr<Kernel> plan_correct_count(Booking& b);
 // update.cc
+std::unique_ptr<Kernel> plan_global_norm(Booking& b);
 std::unique_ptr<Kernel> plan_sgd(Booking& b);
 std::unique_ptr<Kernel> plan_adam(Booking& b);
 std::unique_ptr<Kernel> plan_assign(Booking& b);

@@ -101,44 +101,4 @@ void mean_squared_error_grad(const Op& op) {
   for (Dim i = 0; i < op.out_count(); ++i) op.out()[i] = weight * (op.in(0)[i] - op.in(1)[i]);
 }
 
-// SGD with momentum as PyTorch has it (dampening 0).
-void sgd(const Op& op) {
-  const auto& a = op.attributes<graph::SgdAttributes>();
-  const double rate = a.rate.at(op.context().step);
-  for (Dim i = 0; i < op.out_count(); ++i) {
-    double step = op.in(1)[i] + a.weight_decay * op.in(0)[i];
-    if (op.inputs() > 2) {
-      const double buffer = a.momentum * op.in(2)[i] + step;
-      op.out(1)[i] = buffer;
-      step = a.nesterov ? step + a.momentum * buffer : buffer;
-    }
-    op.out(0)[i] = op.in(0)[i] - rate * step;
-  }
-}
-
-// Adam (Kingma and Ba 2015), and AdamW (Loshchilov and Hutter 2019) when decoupled.
-void adam(const Op& op) {
-  const auto& a = op.attributes<graph::AdamAttributes>();
-  const double rate = a.rate.at(op.context().step);
-  const auto t = static_cast<double>(op.context().step + 1);
-  const double correction1 = 1.0 - std::pow(a.beta1, t);
-  const double correction2 = 1.0 - std::pow(a.beta2, t);
-  for (Dim i = 0; i < op.out_count(); ++i) {
-    const double parameter = op.in(0)[i];
-    const double gradient = op.in(1)[i] + (a.decoupled ? 0.0 : a.weight_decay * parameter);
-    const double m = a.beta1 * op.in(2)[i] + (1.0 - a.beta1) * gradient;
-    const double v = a.beta2 * op.in(3)[i] + (1.0 - a.beta2) * gradient * gradient;
-    const double decay = a.decoupled ? rate * a.weight_decay * parameter : 0.0;
-    op.out(1)[i] = m;
-    op.out(2)[i] = v;
-    op.out(0)[i] =
-        parameter - decay - rate * (m / correction1) / (std::sqrt(v / correction2) + a.epsilon);
-  }
-}
-
-void assign(const Op& op) {
-  const Dim bytes = op.in_count(1) * op.in_element_bytes(1);
-  std::memmove(op.out_bytes(), op.in_bytes(1), static_cast<std::size_t>(bytes));
-}
-
 }  // namespace reprise::kernels::reference

@@ -110,9 +110,17 @@ void batch_norm_update(const Op& op) {
   const auto& a = op.attributes<graph::RunningUpdateAttributes>();
   const auto count = static_cast<double>(a.count);
   const double correction = a.unbiased ? count / (count - 1.0) : 1.0;
+  std::size_t last = op.inputs();
+  if (graph::takes_norm(a) && !std::isfinite(op.in(--last)[0])) last = 2;  // takes up no batch
   for (Dim k = 0; k < op.out_count(); ++k) {
-    op.out(0)[k] = (1.0 - a.rate) * op.in(0)[k] + a.rate * op.in(2)[k];
-    op.out(1)[k] = (1.0 - a.rate) * op.in(1)[k] + a.rate * op.in(3)[k] * correction;
+    double mean = op.in(0)[k];
+    double var = op.in(1)[k];
+    for (std::size_t batch = 2; batch < last; batch += 2) {
+      mean = (1.0 - a.rate) * mean + a.rate * op.in(batch)[k];
+      var = (1.0 - a.rate) * var + a.rate * op.in(batch + 1)[k] * correction;
+    }
+    op.out(0)[k] = mean;
+    op.out(1)[k] = var;
   }
 }
 

@@ -171,6 +171,9 @@ void softmax_cross_entropy_grad(const Op& op);
 void mean_squared_error(const Op& op);
 void mean_squared_error_grad(const Op& op);
 void correct_count(const Op& op);
+
+// update.cc
+void global_norm(const Op& op);
 void sgd(const Op& op);
 void adam(const Op& op);
 void assign(const Op& op);

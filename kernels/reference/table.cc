@@ -22,7 +22,7 @@ Kernel find_kernel(graph::OpKind kind) {
       upsample_grad, copy, concat, slice, slice_grad, broadcast, reduce_sum, reduce_mean,
       fill, embedding, embedding_grad, lstm, lstm_grad, gru, gru_grad,
       softmax_cross_entropy, softmax_cross_entropy_grad, mean_squared_error,
-      mean_squared_error_grad, correct_count, sgd, adam, assign, copy, copy, copy};
+      mean_squared_error_grad, correct_count, global_norm, sgd, adam, assign, copy, copy, copy};
   // clang-format on
   return kTable[static_cast<std::size_t>(kind)];
 }

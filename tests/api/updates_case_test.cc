@@ -1,4 +1,5 @@
-// Updates at once or after all gradients: another peak, the same bits.
+// Updates at once or after all gradients: another peak, the same bits. After their common norm: the
+// same bits for every planner and budget.
 
 #include "tests/api/training_case.h"
 
@@ -53,6 +54,24 @@ TEST(UpdatesCase, BitsAreTheSameWhereverTheyStand) {
       EXPECT_EQ(at_end.hash, first.hash) << planner;
       // Five weights of 32 x 32 floats: four more gradients are held.
       EXPECT_GE(at_end.peak - at_once.peak, 3 * 4096) << planner;
+    }
+  }
+}
+
+// A clip of 0.01 is below the norm of every step here.
+TEST(UpdatesCase, ClippedBitsDependNeitherOnThePlannerNorOnTheBudget) {
+  const Budget floor{.kind = Budget::Kind::kFloor};
+  for (const graph::Optimizer& optimizer :
+       {graph::Optimizer(graph::SgdAttributes{
+            .rate = {.base = 0.1}, .momentum = 0.9, .clip_norm = 0.01, .skip_nonfinite = true}),
+        graph::Optimizer(graph::AdamAttributes{.clip_norm = 0.01})}) {
+    const Trained first = run(optimizer, false, "keep_all", {});
+    for (const char* planner : {"keep_all", "segments", "auto"}) {
+      for (const bool updates_last : {false, true}) {
+        const Trained clipped = run(optimizer, updates_last, planner, floor);
+        EXPECT_EQ(clipped.hash, first.hash) << planner;
+        EXPECT_LE(clipped.peak, first.peak);
+      }
     }
   }
 }

@@ -49,6 +49,31 @@ TEST(TrainCommand, TheDocumentHasTheFixedNames) {
   EXPECT_EQ(hash.find_first_not_of("0123456789abcdef"), std::string::npos) << hash;
 }
 
+TEST(TrainCommand, TheDocumentTellsTheNormWhereItIsNeeded) {
+  const Json plain = train({"--steps", "2"});
+  EXPECT_EQ(plain["grad_norm"], nullptr);
+  EXPECT_EQ(plain["skipped_steps"], 0);
+  const Json guarded = train({"--steps", "2", "--skip-nonfinite"});
+  EXPECT_GT(guarded["grad_norm"], 0.0);
+  EXPECT_EQ(guarded["state_hash"], plain["state_hash"]);
+  const Json clipped = train({"--steps", "2", "--clip-norm", "1e-3"});
+  EXPECT_NE(clipped["state_hash"], plain["state_hash"]);
+}
+
+// What a run without the flag would have done is the same, so it may be added later; another clip
+// is another run.
+TEST(TrainCommand, ResumingMayAddSkippingButNotClipping) {
+  const TempFolder folder;
+  const std::string save = (folder / "run").string();
+  train({"--steps", "2", "--save", save});
+  const Json straight = train({"--steps", "4"});
+  EXPECT_EQ(train({"--steps", "4", "--resume", save, "--skip-nonfinite"})["state_hash"],
+            straight["state_hash"]);
+  const Ran refused = run_cli(train_args({"--steps", "4", "--resume", save, "--clip-norm", "2"}));
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.out, HasSubstr("clip_norm=2"));
+}
+
 TEST(TrainCommand, BudgetsChangeTheMemoryAndNothingElse) {
   const Json whole = train({"--steps", "5"});
   const Json tight = train({"--steps", "5", "--budget", "floor"});

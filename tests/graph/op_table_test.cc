@@ -59,8 +59,9 @@ TEST(OpTable, PairsAndSumsNameInputsAndOutputsThatExist) {
     const int outputs = op == OpKind::kSgd ? 2 : info.outputs;
     for (const InplacePair& pair : info.inplace) {
       EXPECT_GE(pair.input, 0);
-      EXPECT_LT(pair.input, info.max_inputs) << info.name;
       EXPECT_LT(pair.output, outputs) << info.name;
+      if (info.max_inputs < 0) continue;  // any number
+      EXPECT_LT(pair.input, info.max_inputs) << info.name;
     }
     for (int output : info.accumulated) EXPECT_LT(output, outputs) << info.name;
   }
