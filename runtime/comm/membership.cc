@@ -65,8 +65,8 @@ void Membership::wait_for_all() {
   if (in_time && !ended_) return;
   if (ended_ || !missing_) {
     throw base::device_error(
-        "rank {}: whatever listens at {} is no store of Reprise; choose another port by {}",
-        options_.rank, options_.store.text(), options_.store.port_origin);
+        "rank {} at {}: whatever listens at {} is no store of Reprise; choose another port by {}",
+        options_.rank, own_address_, options_.store.text(), options_.store.port_origin);
   }
   lock.unlock();
   send(progress(FrameType::kStalled));  // the others hear who is missing

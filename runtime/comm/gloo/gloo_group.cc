@@ -50,11 +50,13 @@ class GlooCommunicator final : public QueuedCommunicator {
       connect(group.member_options);
       start_thread();
     } catch (const std::exception& error) {
-      const auto first = membership_->failure(milliseconds(200));
-      const Failure failure = first.value_or(
-          Failure{rank(), fmt::format("no connection from {} to the other ranks: {}; set "
-                                      "GLOO_SOCKET_IFNAME to the interface that reaches them",
-                                      address_, error.what())});
+      const auto first = first_failure();
+      const Failure failure =
+          first && first->rank
+              ? *first
+              : Failure{rank(), fmt::format("no connection from {} to the other ranks: {}; set "
+                                            "GLOO_SOCKET_IFNAME to the interface that reaches them",
+                                            address_, error.what())};
       leave_because(failure.reason);
       throw CommError(rank(), "connecting", failure);
     }
@@ -90,6 +92,14 @@ class GlooCommunicator final : public QueuedCommunicator {
   };
   // Bytes of one operation that Gloo reads and writes.
   using Buffer = std::unique_ptr<UnboundBuffer>;
+
+  // Of an operation; the rest of the time-out is for finding out whose fault it is.
+  [[nodiscard]] milliseconds patience() const { return options().timeout * 8 / 10; }
+  // The store knows better than a broken connection who is at fault; news may be on their way.
+  [[nodiscard]] std::optional<Failure> first_failure() const {
+    const auto wait = std::clamp(options().timeout / 10, milliseconds(200), milliseconds(2000));
+    return Clock::now() >= deadline_ ? membership_->stalled(wait) : membership_->failure(wait);
+  }
 
   void connect(const MemberOptions& options);
   // Before the group is complete: ends the membership's thread too, which calls back.
@@ -137,7 +147,10 @@ void GlooCommunicator::connect(const MemberOptions& options) {
   keys_ = std::make_unique<StoreClient>(options);
   gloo::transport::tcp::attr attributes;
   attributes.hostname = address_;
-  mesh_.connect(*keys_, gloo::transport::tcp::CreateDevice(attributes), this->options().timeout);
+  deadline_ = Clock::now() + patience();
+  membership_->entered(0, "connecting");
+  mesh_.connect(*keys_, gloo::transport::tcp::CreateDevice(attributes), patience());
+  membership_->finished();
 }
 
 void GlooCommunicator::wake_waits() noexcept {
@@ -178,8 +191,7 @@ void GlooCommunicator::execute(const Operation& operation) {
   const std::string text = operation.text();
   const std::uint64_t all_bits = std::hash<std::string>{}(text);
   signature_ = (all_bits ^ all_bits >> 40) & 0xFFFFFFFFFF;
-  // The rest of the time-out is for finding out whose fault it is.
-  deadline_ = Clock::now() + options().timeout * 8 / 10;
+  deadline_ = Clock::now() + patience();
   membership_->entered(static_cast<std::int64_t>(operation.sequence), text);
   try {
     switch (operation.kind) {
@@ -195,10 +207,7 @@ void GlooCommunicator::execute(const Operation& operation) {
         break;
     }
   } catch (const gloo::Exception& error) {
-    // The store knows better than a broken connection who is at fault; news may be on their way.
-    const auto wait = std::clamp(options().timeout / 10, milliseconds(200), milliseconds(2000));
-    const auto first =
-        Clock::now() >= deadline_ ? membership_->stalled(wait) : membership_->failure(wait);
+    const auto first = first_failure();
     const Failure failure = first.value_or(Failure{std::nullopt, error.what()});
     if (!first) membership_->fail(failure.reason);
     throw CommError(rank(), text, failure);
