@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "api/hash.h"
@@ -67,18 +68,25 @@ struct Session::Impl {
 };
 
 void Session::Impl::list_variables() {
-  for (const ValueId output : training.graph().outputs) {
-    if (training.graph().values[output].name == graph::kGradientNorm) norm = output;
+  const graph::Graph& graph = training.graph();
+  for (const ValueId output : graph.outputs) {
+    if (graph.values[output].name == graph::kGradientNorm) norm = output;
   }
-  for (const graph::Value& value : training.graph().values) {
+  std::set<std::string_view> carried;
+  for (const graph::Update& update : graph.updates) {
+    const NodeId producer = graph.values[update.final].producer;
+    if (graph.nodes[producer].op == graph::OpKind::kAssign)
+      carried.insert(graph.values[update.initial].name);
+  }
+  for (const graph::Value& value : graph.values) {
     if (!graph::is_persistent(value.role) || value.producer.valid()) continue;
-    variables.push_back({value.name, value.dtype, value.shape, value.role});
+    variables.push_back(
+        {value.name, value.dtype, value.shape, value.role, carried.contains(value.name)});
   }
   std::sort(variables.begin(), variables.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
-  for (const graph::Update& update : training.graph().updates) {
-    lost.emplace(training.graph().values[update.initial].name, false);
-  }
+  for (const graph::Update& update : graph.updates)
+    lost.emplace(graph.values[update.initial].name, false);
 }
 
 void Session::Impl::write_initial_values(const models::Model& model) {
@@ -270,12 +278,10 @@ void Session::write(std::string_view name, std::span<const std::byte> plain) {
 }
 
 void Session::reset_carried_states() {
-  const graph::Graph& graph = impl_->training.graph();
-  for (const graph::Update& update : graph.updates) {
-    const NodeId producer = graph.values[update.final].producer;
-    if (graph.nodes[producer].op != graph::OpKind::kAssign) continue;
-    write(graph.values[update.initial].name,
-          std::vector<std::byte>(impl_->training.plain_bytes(update.initial)));
+  for (const Variable& variable : impl_->variables) {
+    if (!variable.carried) continue;
+    const ValueId id = impl_->training.find(variable.name, "value");
+    write(variable.name, std::vector<std::byte>(impl_->training.plain_bytes(id)));
   }
 }
 

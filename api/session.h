@@ -103,12 +103,12 @@ class Session {
   [[nodiscard]] Bytes arena_bytes() const;
   // 64-bit FNV-1a hash over name and plain bytes of every persistent value, in name order.
   [[nodiscard]] std::uint64_t state_hash() const;
-  // Persistent values: name, dtype, shape.
-  struct Variable {
+  struct Variable {  // a persistent value
     std::string name;
     graph::DType dtype;
     graph::Shape shape;
     graph::Role role;
+    bool carried = false;  // recurrent state (what `assign` writes): a row for each item of a batch
   };
   [[nodiscard]] const std::vector<Variable>& variables() const;
   [[nodiscard]] const std::vector<std::string>& warnings() const;
