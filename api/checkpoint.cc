@@ -72,13 +72,20 @@ RunSettings settings_of(const TrainOptions& options, const models::ModelOptions&
           {"optimizer", optimizer_text(options.optimizer)}};
 }
 
-void restore_checkpoint(const Checkpoint& checkpoint, Session& session) {
+std::int64_t ranks_of(const Checkpoint& checkpoint) {
+  const auto found = checkpoint.snapshot.config.find(kRanks);
+  if (found == checkpoint.snapshot.config.end()) return 1;
+  return std::strtoll(found->second.c_str(), nullptr, 10);
+}
+
+void restore_checkpoint(const Checkpoint& checkpoint, Session& session, std::int64_t ranks) {
   const runtime::Snapshot& snapshot = checkpoint.snapshot;
   const std::string source = checkpoint.source.string();
   // All tensors are checked before the first is written, so that a refused snapshot changes
   // nothing.
   std::vector<const runtime::TensorEntry*> tensors;
   for (const Session::Variable& variable : session.variables()) {
+    if (variable.carried && ranks > 1) continue;
     tensors.push_back(
         &runtime::find_tensor(snapshot, variable.name, variable.dtype, variable.shape, source));
   }
@@ -86,20 +93,26 @@ void restore_checkpoint(const Checkpoint& checkpoint, Session& session) {
   session.set_steps_done(snapshot.position.steps);
 }
 
-std::filesystem::path save_checkpoint(const TrainOptions& options, const RunSettings& settings,
-                                      std::int64_t steps_per_epoch, const Session& session) {
+std::filesystem::path save_checkpoint(const TrainOptions& options, const RunFacts& facts,
+                                      const Session& session) {
   runtime::Snapshot snapshot;
   for (const Session::Variable& variable : session.variables()) {
-    snapshot.tensors.push_back(
-        {.tensor = {variable.name, variable.dtype, variable.shape, session.read(variable.name)},
-         .role = variable.role});
+    const auto whole = facts.whole_states.find(variable.name);
+    const bool is_whole = whole != facts.whole_states.end();
+    runtime::TensorEntry tensor{
+        .name = variable.name,
+        .dtype = variable.dtype,
+        .shape = is_whole ? whole->second.shape : variable.shape,
+        .data = is_whole ? whole->second.plain : session.read(variable.name)};
+    snapshot.tensors.push_back({.tensor = std::move(tensor), .role = variable.role});
   }
-  const auto per_epoch = static_cast<std::uint64_t>(steps_per_epoch);
+  const auto per_epoch = static_cast<std::uint64_t>(facts.steps_per_epoch);
   snapshot.position = {.steps = session.steps_done(),
                        .epoch = session.steps_done() / per_epoch,
                        .batch_in_epoch = session.steps_done() % per_epoch,
                        .seed = options.session.seed};
-  snapshot.config = settings;
+  snapshot.config = facts.settings;
+  if (facts.ranks > 1) snapshot.config[kRanks] = fmt::format("{}", facts.ranks);
   return runtime::save_snapshot(options.save_folder, snapshot);
 }
 

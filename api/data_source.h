@@ -35,11 +35,16 @@ class DataSource {
   // The weight of this rank's loss in the mean over the global batch; 1 for one rank alone.
   [[nodiscard]] virtual float gradient_weight() const = 0;
 
-  // Prepares for evaluation with a model of this batch and sequence length.
+  // Prepares for evaluation with a model of this rank's batch and of this sequence length.
   virtual void set_evaluation(const models::ModelOptions& options) = 0;
-  [[nodiscard]] virtual std::int64_t evaluation_batches() const = 0;
-  // Writes evaluation batch `index`; returns the number of labels that count.
-  virtual std::int64_t fill_evaluation(Session& session, std::int64_t index) = 0;
+  // All ranks share an evaluation: of its parts rank r has r, r + ranks, r + 2 ranks, ...
+  [[nodiscard]] virtual std::int64_t evaluation_parts() const = 0;
+  struct EvaluationPart {
+    std::int64_t items = 0;    // labels that count
+    std::int64_t divisor = 0;  // the part's loss is a sum over them, divided by this
+  };
+  // Writes part `index`, one of this rank's; in rising order, since state is carried on.
+  virtual EvaluationPart fill_evaluation(Session& session, std::int64_t index) = 0;
 };
 
 // For the shard's part of global batches of `options.batch` items. Loads the data and completes

@@ -67,11 +67,11 @@ class ImageSource final : public DataSource {
     evaluation_batch_ = options.batch;
   }
 
-  [[nodiscard]] std::int64_t evaluation_batches() const override {
+  [[nodiscard]] std::int64_t evaluation_parts() const override {
     return (splits_.test.items() + evaluation_batch_ - 1) / evaluation_batch_;
   }
 
-  std::int64_t fill_evaluation(Session& session, std::int64_t index) override {
+  EvaluationPart fill_evaluation(Session& session, std::int64_t index) override {
     const std::int64_t first = index * evaluation_batch_;
     const std::int64_t count = std::min(evaluation_batch_, splits_.test.items() - first);
     std::vector<std::uint32_t> items(static_cast<std::size_t>(count));
@@ -85,7 +85,7 @@ class ImageSource final : public DataSource {
                               images, labels);
     session.set_evaluation_input("images", std::as_bytes(images));
     session.set_evaluation_input("labels", std::as_bytes(labels));
-    return count;
+    return {.items = count, .divisor = count};
   }
 
  private:

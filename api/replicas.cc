@@ -22,6 +22,12 @@ std::string ranks_that_differ(std::uint64_t hash, runtime::comm::Communicator& r
   return list.empty() ? "" : fmt::format("{}; rank 0 has {}", list, all[0]);
 }
 
+void copy_value(const std::string& name, Session& session, runtime::comm::Communicator& ranks) {
+  auto bytes = session.read(name);
+  ranks.broadcast(bytes, 0);
+  if (ranks.rank() != 0) session.write(name, bytes);
+}
+
 }  // namespace
 
 void require_same_plan(const schedule::PlannedStep& step, runtime::comm::Communicator& ranks) {
@@ -41,13 +47,18 @@ void require_same_plan(const schedule::PlannedStep& step, runtime::comm::Communi
 
 void copy_from_first_rank(Session& session, runtime::comm::Communicator& ranks) {
   for (const Session::Variable& variable : session.variables()) {
-    auto bytes = session.read(variable.name);
-    ranks.broadcast(bytes, 0);
-    if (ranks.rank() != 0) session.write(variable.name, bytes);
+    if (!variable.carried) copy_value(variable.name, session, ranks);
   }
   std::uint64_t steps = session.steps_done();
   ranks.broadcast(std::as_writable_bytes(std::span(&steps, 1)), 0);
   session.set_steps_done(steps);
+}
+
+void copy_statistics_from_first_rank(Session& session, runtime::comm::Communicator& ranks) {
+  for (const Session::Variable& variable : session.variables()) {
+    if (variable.role == graph::Role::kState && !variable.carried)
+      copy_value(variable.name, session, ranks);
+  }
 }
 
 std::uint64_t replica_hash(const Session& session) {

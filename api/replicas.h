@@ -13,8 +13,13 @@ namespace reprise::api {
 // place. Error(kInput) naming the ranks whose plan is not rank 0's.
 void require_same_plan(const schedule::PlannedStep& step, runtime::comm::Communicator& ranks);
 
-// Every persistent value and the step counter of rank 0, to all.
+// Every persistent value and the step counter of rank 0, to all; but for carried states, of which
+// each rank has its own rows.
 void copy_from_first_rank(Session& session, runtime::comm::Communicator& ranks);
+
+// The statistics of batch norm that rank 0 has, and that snapshots have, to all: for an evaluation
+// that all share. Training reads none of them.
+void copy_statistics_from_first_rank(Session& session, runtime::comm::Communicator& ranks);
 
 // 64-bit hash over what must be equal on all ranks: parameters and optimizer state. (Statistics of
 // batch norm and carried states are each rank's own.)

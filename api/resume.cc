@@ -70,7 +70,7 @@ std::string changed_settings(const runtime::Snapshot& snapshot, const RunSetting
     return found == settings.end() ? std::string("(nothing)") : found->second;
   };
   for (const auto& [name, ignored] : all) {
-    if (name == kDataContents) continue;
+    if (name == kDataContents || name == kRanks) continue;
     changes.add(name, get(snapshot.config, name), get(now, name));
   }
   changes.add("seed", fmt::format("{}", snapshot.position.seed), fmt::format("{}", seed));
@@ -132,6 +132,16 @@ void require_resumable(const Checkpoint& checkpoint, const TrainOptions& options
   throw base::input_error(
       "the snapshot is at step {}, but the run ends at step {}; raise --steps or --epochs", steps,
       total_steps);
+}
+
+std::optional<std::string> other_ranks(const Checkpoint& checkpoint, std::int64_t ranks) {
+  const std::int64_t then = ranks_of(checkpoint);
+  if (then == ranks) return std::nullopt;
+  return fmt::format(
+      "{}: the snapshot is of {} rank{}, and this run has {}: it goes on with the same global "
+      "batches, but not bit for bit, since sums are rounded in another order, and dropout masks "
+      "and statistics of batch norm belong to a rank and its part of a batch",
+      checkpoint.source.string(), then, then == 1 ? "" : "s", ranks);
 }
 
 std::optional<std::string> untold_data(const Checkpoint& checkpoint) {

@@ -27,4 +27,9 @@ void require_resumable(const Checkpoint& checkpoint, const TrainOptions& options
 // Snapshots from before contents were kept say nothing of them: then what the user should know.
 [[nodiscard]] std::optional<std::string> untold_data(const Checkpoint& checkpoint);
 
+// Another number of ranks goes on with the same global batches, but not with the same bits: then
+// what the user should know.
+[[nodiscard]] std::optional<std::string> other_ranks(const Checkpoint& checkpoint,
+                                                     std::int64_t ranks);
+
 }  // namespace reprise::api

@@ -51,32 +51,40 @@ class TextSource final : public DataSource {
   }
 
   void set_evaluation(const models::ModelOptions& options) override {
-    evaluation_tokens_ = options.batch * options.seq_len;
-    evaluation_.emplace(text_.test, options.batch, options.seq_len);
+    evaluation_seq_len_ = options.seq_len;
+    evaluation_.emplace(text_.test, batch_, options.seq_len);
   }
 
-  [[nodiscard]] std::int64_t evaluation_batches() const override { return evaluation_->windows(); }
+  // Each rank has the same streams in every window.
+  [[nodiscard]] std::int64_t evaluation_parts() const override {
+    return evaluation_->windows() * shard_.ranks;
+  }
 
-  std::int64_t fill_evaluation(Session& session, std::int64_t index) override {
-    const auto tokens = std::span(tokens_).first(static_cast<std::size_t>(evaluation_tokens_));
-    const auto targets = std::span(targets_).first(tokens.size());
-    evaluation_->fill(index, tokens, targets);
-    session.set_evaluation_input("tokens", std::as_bytes(tokens));
-    session.set_evaluation_input("targets", std::as_bytes(targets));
-    return evaluation_tokens_;
+  EvaluationPart fill_evaluation(Session& session, std::int64_t index) override {
+    const auto all = static_cast<std::size_t>(batch_ * evaluation_seq_len_);
+    const auto own = static_cast<std::size_t>(shard_.planned(batch_) * evaluation_seq_len_);
+    evaluation_->fill(index / shard_.ranks, std::span(tokens_).first(all),
+                      std::span(targets_).first(all));
+    take_streams(std::span(tokens_).first(all), std::span(own_tokens_).first(own), 0);
+    take_streams(std::span(targets_).first(all), std::span(own_targets_).first(own),
+                 kIgnoredTarget);
+    session.set_evaluation_input("tokens", std::as_bytes(std::span(own_tokens_).first(own)));
+    session.set_evaluation_input("targets", std::as_bytes(std::span(own_targets_).first(own)));
+    return {.items = shard_.count(batch_) * evaluation_seq_len_,
+            .divisor = shard_.planned(batch_) * evaluation_seq_len_};
   }
 
  private:
   static constexpr std::int32_t kIgnoredTarget = -100;
 
-  // This rank's columns of [T,B], and `padding` where it has fewer than it planned for.
+  // This rank's columns of [time, streams], and `padding` where it has fewer than it planned for.
   void take_streams(std::span<const std::int32_t> all, std::span<std::int32_t> own,
                     std::int32_t padding) const {
     const auto streams = static_cast<std::size_t>(batch_);
     const auto planned = static_cast<std::size_t>(shard_.planned(batch_));
     const auto begin = static_cast<std::size_t>(shard_.begin(batch_));
     const auto count = static_cast<std::size_t>(shard_.count(batch_));
-    for (std::size_t t = 0; t < static_cast<std::size_t>(seq_len_); ++t) {
+    for (std::size_t t = 0; t < all.size() / streams; ++t) {
       for (std::size_t i = 0; i < planned; ++i)
         own[t * planned + i] = i < count ? all[t * streams + begin + i] : padding;
     }
@@ -87,7 +95,7 @@ class TextSource final : public DataSource {
   Shard shard_;
   runtime::TextWindows training_;
   std::optional<runtime::TextWindows> evaluation_;
-  std::int64_t evaluation_tokens_ = 0;
+  std::int64_t evaluation_seq_len_ = 0;
   std::vector<std::int32_t> tokens_, targets_;  // of all ranks
   std::vector<std::int32_t> own_tokens_, own_targets_;
 };

@@ -4,9 +4,11 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <span>
 #include <utility>
 
+#include "api/carried_state.h"
 #include "api/chunk.h"
 #include "api/data_source.h"
 #include "api/replicas.h"
@@ -116,6 +118,7 @@ class Run {
     if (checkpoint) {
       require_resumable(*checkpoint, options_, model_options_, settings_, total_steps_);
       if (const auto warning = untold_data(*checkpoint)) warn(*warning);
+      if (const auto warning = other_ranks(*checkpoint, shard_.ranks)) warn(*warning);
     }
     if (!options_.save_folder.empty() && is_first()) folder_.emplace(options_.save_folder);
     if (options_.choose_chunk && !checkpoint) {
@@ -129,8 +132,7 @@ class Run {
       if (const auto warning = folder_->warning(options_.resume)) warn(*warning);
     }
     if (hooks_.planned) hooks_.planned(report_.plan);
-    if (checkpoint) resume(*checkpoint);
-    if (ranks_ != nullptr && options_.resume) copy_from_first_rank(*session_, *ranks_);
+    if (options_.resume) resume(checkpoint ? &*checkpoint : nullptr);
     loop();
     finish();
     return std::move(report_);
@@ -159,7 +161,7 @@ class Run {
   void set_chunk(std::int64_t chunk) { model_options_.chunk = local_options_.chunk = chunk; }
   std::optional<planner::Infeasible> take_best_chunk();
   std::optional<planner::Infeasible> make_session();
-  void resume(const Checkpoint& checkpoint);
+  void resume(const Checkpoint* checkpoint);
   void loop();
   void step();
   void evaluate();
@@ -215,8 +217,14 @@ std::optional<planner::Infeasible> Run::make_session() {
   return std::nullopt;
 }
 
-void Run::resume(const Checkpoint& checkpoint) {
-  restore_checkpoint(checkpoint, *session_);
+// Rank 0 alone has the checkpoint.
+void Run::resume(const Checkpoint* checkpoint) {
+  if (checkpoint != nullptr) restore_checkpoint(*checkpoint, *session_, shard_.ranks);
+  if (ranks_ != nullptr) {
+    copy_from_first_rank(*session_, *ranks_);
+    scatter_carried_states(checkpoint != nullptr ? &checkpoint->snapshot : nullptr,
+                           model_options_.batch, shard_, *session_, *ranks_);
+  }
   report_.resumed_from = done();
   saved_at_ = done();
   note(fmt::format("resumed from step {}", done()));
@@ -298,31 +306,32 @@ void Run::require_trainable_over_ranks(const models::Model& model) const {
         "statistics of batch norm; take a multiple of {}",
         model_options_.batch, shard_.ranks, shard_.ranks);
   }
-  if (has(graph::OpKind::kAssign) && (options_.resume || !options_.save_folder.empty())) {
-    throw base::input_error(
-        "model '{}' carries state from batch to batch, of which each of {} ranks has its own part; "
-        "such models train on several ranks without --save and --resume",
-        options_.model, shard_.ranks);
-  }
 }
 
 void Run::evaluate() {
   if (!session_->can_evaluate() || evaluated_at_ == done()) return;
-  double loss = 0;
-  std::int64_t items = 0;
-  std::int64_t correct = 0;
+  if (ranks_ != nullptr) copy_statistics_from_first_rank(*session_, *ranks_);
+  // Added up in the order of the parts, whichever rank has them.
+  std::vector<double> losses(static_cast<std::size_t>(source_->evaluation_parts()));
+  std::int64_t items_and_correct[2] = {0, 0};
   session_->begin_evaluation();
-  for (std::int64_t i = 0; i < source_->evaluation_batches(); ++i) {
-    const std::int64_t count = source_->fill_evaluation(*session_, i);
+  for (std::int64_t i = shard_.rank; i < source_->evaluation_parts(); i += shard_.ranks) {
+    const DataSource::EvaluationPart part = source_->fill_evaluation(*session_, i);
     const Session::Evaluation result = session_->evaluate();
-    loss += static_cast<double>(result.loss) * static_cast<double>(count);
-    correct += result.correct;
-    items += count;
+    losses[static_cast<std::size_t>(i)] =
+        static_cast<double>(result.loss) * static_cast<double>(part.divisor);
+    items_and_correct[0] += part.items;
+    items_and_correct[1] += result.correct;
   }
   session_->end_evaluation();
   evaluated_at_ = done();
-  report_.test_loss = loss / static_cast<double>(items);
-  report_.test_accuracy = static_cast<double>(correct) / static_cast<double>(items);
+  if (ranks_ != nullptr) {
+    ranks_->all_reduce(std::span(losses));
+    ranks_->all_reduce(std::span<std::int64_t>(items_and_correct));
+  }
+  const auto items = static_cast<double>(items_and_correct[0]);
+  report_.test_loss = std::accumulate(losses.begin(), losses.end(), 0.0) / items;
+  report_.test_accuracy = static_cast<double>(items_and_correct[1]) / items;
   if (!std::isfinite(*report_.test_loss)) {
     warn(fmt::format("the evaluation after step {} has a loss of {}", done(), *report_.test_loss));
   }
@@ -370,8 +379,13 @@ void Run::save() {
   if (options_.save_folder.empty() || saved_at_ == done()) return;
   saved_at_ = done();
   require_finite_state();
+  RunFacts facts{
+      .settings = settings_, .steps_per_epoch = source_->steps_per_epoch(), .ranks = shard_.ranks};
+  if (ranks_ != nullptr) {
+    facts.whole_states = gather_carried_states(*session_, model_options_.batch, shard_, *ranks_);
+  }
   if (!is_first()) return;
-  const auto file = save_checkpoint(options_, settings_, source_->steps_per_epoch(), *session_);
+  const auto file = save_checkpoint(options_, facts, *session_);
   note(fmt::format("saved {}", file.string()));
 }
 

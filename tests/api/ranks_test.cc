@@ -190,19 +190,12 @@ TEST(Ranks, WhatWouldGoWrongInSilenceIsRefused) {
   TrainOptions resnet = mlp(5);
   resnet.model = "resnet20";
   resnet.model_options = {.batch = 5, .channels = 3, .height = 8, .width = 8, .classes = 3};
-  TrainOptions saving = lstm(4);
-  saving.save_folder = "/nonexistent";
-  const std::pair<TrainOptions, std::string> cases[] = {{resnet, "take a multiple of 2"},
-                                                        {saving, "without --save and --resume"}};
-  for (const auto& [options, message] : cases) {
-    const auto thrown =
-        run_ranks(threads_kind(), world(2), [&, options = options](Communicator& end) {
-          TrainOptions mine = options;
-          mine.session.ranks = borrowed(end);
-          (void)train(mine);
-        });
-    EXPECT_THAT(thrown, ::testing::Contains(HasSubstr(message)));
-  }
+  const auto thrown = run_ranks(threads_kind(), world(2), [&](Communicator& end) {
+    TrainOptions mine = resnet;
+    mine.session.ranks = borrowed(end);
+    (void)train(mine);
+  });
+  EXPECT_THAT(thrown, ::testing::Contains(HasSubstr("take a multiple of 2")));
 }
 
 // C39: a rank that throws in the middle of training ends all others, and is named.
