@@ -13,10 +13,12 @@ Checked each time:
   - every other rank's message, and launch's, names the rank that failed first and no other
   - the snapshots that are there are whole, and --resume on as many ranks ends with the state_hash of
     a run that nothing happened to
+  - and for a signal (SIGTERM or SIGINT to launch, SIGTERM to one rank): all end with 0 and a snapshot,
+    from which a run goes on likewise
 
 Takes about 10 minutes on two idle cores, which is why it is no part of scripts/test.sh.
 Usage: tests/long/rank_faults.py [--program build/release/bin/reprise] [--runs 40] [--seed 1]
-       [--only NUMBER] [--keep FOLDER]
+       [--only NUMBER] [--ranks N] [--network mlp] [--shim FILE] [--keep FOLDER]
 """
 
 import argparse
@@ -176,6 +178,7 @@ class Tester:
     def __init__(self, arguments, shim):
         self.program, self.shim = os.path.abspath(arguments.program), str(shim)
         self.timeout, self.keep = arguments.timeout, arguments.keep
+        self.ranks, self.network = arguments.ranks, arguments.network
         self.probes = {}
         self.failures = 0
 
@@ -229,10 +232,10 @@ class Tester:
         return "instruction", before + part * third + rng.randint(1, third)
 
     def run(self, number, rng):
-        world = rng.randint(2, 4)
+        world = self.ranks or rng.randint(2, 4)
         culprit = rng.randrange(world)
         kind = KINDS[number % len(KINDS)]
-        network = rng.choice(("mlp", "mlp", "lstm", "resnet20"))
+        network = self.network or rng.choice(("mlp", "mlp", "lstm", "resnet20"))
         launched = rng.random() < 0.75
         moment = rng.choice(MOMENTS)
         if moment == "saving" and kind != "kill" and culprit != 0:
@@ -372,6 +375,45 @@ class Tester:
             job.end()
 
 
+    def signalled(self, to, number):
+        """All ranks end in peace after the same step; the rest is done from the snapshot."""
+        world, network = self.ranks or 3, self.network or "mlp"
+        flags = self.flags(network)
+        steps_at = flags.index("--steps") + 1
+        flags[steps_at] = "1000000"
+        problems = []
+        with tempfile.TemporaryDirectory() as folder:
+            job = Job(self.program, folder, world, [*flags, "--save", "run"], to == "launch", {})
+            try:
+                job.wait_for("saved run", 120)
+                pids = {rank: pid for pid, rank in processes_of(job.mark).items()}
+                os.kill(pids[None] if to == "launch" else pids[to], number)
+                if not job.wait(60):
+                    problems.append("not all ended")
+                if any(job.codes.values()):
+                    problems.append(f"exit codes {job.codes}")
+            finally:
+                job.end()
+            stopped = re.search(r"stopped early, after step (\d+) of", job.text())
+            if not stopped:
+                problems.append("nothing was said of an early stop")
+            else:
+                flags[steps_at] = str(int(stopped[1]) + 4)
+                straight = self.undisturbed(folder, [*flags, "--save", "straight"], world)
+                on = self.undisturbed(folder, [*flags, "--save", "run", "--resume", "run"], world)
+                if f"resumed from step {stopped[1]}" not in on.text():
+                    problems.append(f"not resumed from step {stopped[1]}")
+                if state_hash(straight) != state_hash(on):
+                    problems.append(f"hash {state_hash(on)}, not {state_hash(straight)}")
+        self.failures += bool(problems)
+        print(f"{'FAILED' if problems else 'ok'}  {signal.Signals(number).name} to "
+              f"{to if to == 'launch' else f'rank {to}'}, {world} ranks", flush=True)
+        for problem in problems:
+            print(f"    {problem}")
+        if problems:
+            print(job.text()[-2000:])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--program", default="build/release/bin/reprise")
@@ -379,17 +421,24 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--timeout", type=int, default=10, help="--comm-timeout of the jobs")
     parser.add_argument("--only", type=int, help="this run alone")
+    parser.add_argument("--ranks", type=int, help="of every job; default: 2 to 4 at random")
+    parser.add_argument("--network", choices=sorted(NETWORKS), help="default: at random")
+    parser.add_argument("--shim", help="fault_shim.cc, compiled; default: compiles it")
     parser.add_argument("--keep", help="folder for what failed runs left")
     arguments = parser.parse_args()
     print(f"seed {arguments.seed}, time-out {arguments.timeout} s", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        shim = pathlib.Path(folder) / "fault_shim.so"
-        subprocess.check_call(["g++", "-std=c++20", "-O1", "-shared", "-fPIC",
-                               str(HERE / "fault_shim.cc"), "-o", str(shim)])
+        shim = arguments.shim or pathlib.Path(folder) / "fault_shim.so"
+        if not arguments.shim:
+            subprocess.check_call(["g++", "-std=c++20", "-O1", "-shared", "-fPIC",
+                                   str(HERE / "fault_shim.cc"), "-o", str(shim)])
         tester = Tester(arguments, shim)
         for number in range(arguments.runs):
             if arguments.only in (None, number):
                 tester.run(number, random.Random(f"{arguments.seed} {number}"))
+        if arguments.only is None:
+            for to, number in (("launch", signal.SIGTERM), ("launch", signal.SIGINT), (1, signal.SIGTERM)):
+                tester.signalled(to, number)
     print(f"{tester.failures} failures")
     return 1 if tester.failures else 0
 
