@@ -100,6 +100,11 @@ class Run {
     }
   }
 
+  // "after step 7", for what goes wrong there.
+  [[nodiscard]] std::string where() const {
+    return session_ ? fmt::format("after step {}", done()) : "before the first step";
+  }
+
   std::variant<TrainReport, planner::Infeasible> go() {
     std::optional<Checkpoint> checkpoint;
     if (options_.resume && is_first()) checkpoint = load_or_advise(*options_.resume);
@@ -412,15 +417,24 @@ void Run::finish() {
   report_.state_hash = session_->state_hash();
 }
 
+void give_up(runtime::comm::Communicator& ranks, const std::string& where, const char* what) {
+  ranks.abort(fmt::format("{}: {}", where, what));
+}
+
 }  // namespace
 
 std::variant<TrainReport, planner::Infeasible> train(const TrainOptions& options,
                                                      const TrainHooks& hooks) {
-  if (!options.session.ranks) return Run(options, hooks).go();
+  Run run(options, hooks);
+  if (!options.session.ranks) return run.go();
+  // The others hear why.
   try {
-    return Run(options, hooks).go();
+    return run.go();
+  } catch (const std::bad_alloc&) {
+    give_up(*options.session.ranks, run.where(), "out of memory");
+    throw;
   } catch (const std::exception& error) {
-    options.session.ranks->abort(error.what());  // the others hear why
+    give_up(*options.session.ranks, run.where(), error.what());
     throw;
   }
 }

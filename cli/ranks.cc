@@ -1,8 +1,14 @@
 #include "cli/ranks.h"
 
+#include <algorithm>
+#include <condition_variable>
 #include <cstdlib>
+#include <mutex>
+#include <string>
 #include <sys/socket.h>
+#include <thread>
 
+#include "cli/report.h"
 #include "cli/values.h"
 #include "fmt/format.h"
 
@@ -29,6 +35,58 @@ int inherited_store_socket() {
   return fd;
 }
 
+// A rank that plans or saves hears of a failure in its next operation only. It says at once what it
+// knows, and ends within the time-out even so. In the middle of a step it ends by itself.
+class EndInTime {
+ public:
+  EndInTime(Context& context, int rank, std::chrono::milliseconds timeout)
+      : context_(context), rank_(rank), patience_(timeout * 8 / 10) {}
+  ~EndInTime() {
+    end();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  // The run is over, whatever it was at.
+  void end() {
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    changed_.notify_all();
+  }
+
+  void begin(const runtime::comm::Failure& failure) {
+    if (failure.rank == rank_) return;
+    const std::lock_guard lock(mutex_);
+    if (!over_ && !thread_.joinable()) thread_ = std::thread([this, failure] { watch(failure); });
+  }
+
+ private:
+  void watch(const runtime::comm::Failure& failure) {
+    using std::chrono::milliseconds;
+    std::unique_lock lock(mutex_);
+    const auto over = [this] { return over_; };
+    const milliseconds first = std::min(milliseconds(1000), patience_ / 2);
+    if (changed_.wait_for(lock, first, over)) return;
+    const std::string text =
+        runtime::comm::CommError(rank_, "busy with its own work", failure).what();
+    (context_.err << text << "; it ends soon\n").flush();
+    if (changed_.wait_for(lock, patience_ - first, over)) return;
+    report_error(context_, base::error_kind_name(base::ErrorKind::kDevice), text);
+    context_.out.flush();
+    context_.err.flush();
+    std::_Exit(kOtherRankFailed);
+  }
+
+  Context& context_;
+  const int rank_;
+  const std::chrono::milliseconds patience_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;
+  std::thread thread_;
+};
+
 }  // namespace
 
 std::shared_ptr<runtime::comm::Communicator> join_ranks(Context& context,
@@ -44,7 +102,13 @@ std::shared_ptr<runtime::comm::Communicator> join_ranks(Context& context,
   options.timeout = timeout;
   options.note = [&](const std::string& text) { (context.err << text << "\n").flush(); };
   if (options.environment.rank == 0) options.store_socket = inherited_store_socket();
-  return runtime::comm::make_gloo_communicator(options);
+  const auto watch = std::make_shared<EndInTime>(context, options.environment.rank, timeout);
+  options.failed = [watch](const runtime::comm::Failure& failure) { watch->begin(failure); };
+  return {runtime::comm::make_gloo_communicator(options).release(),
+          [watch](runtime::comm::Communicator* ranks) {
+            watch->end();
+            delete ranks;
+          }};
 }
 
 }  // namespace reprise::cli

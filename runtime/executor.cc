@@ -49,8 +49,8 @@ struct Executor::Impl {
   void index_ends();
   void find_first_update();
   // Inside a catch block: the other ranks hear of it, and nobody writes to the arena any more.
-  void give_up_sums() noexcept {
-    if (sums) sums->give_up();
+  void give_up_sums(NodeId node, const graph::StepContext& context) noexcept {
+    if (sums) sums->give_up(node, context.step);
   }
   void run(const graph::StepContext& context);
   void run_debug(const graph::StepContext& context);
@@ -153,7 +153,7 @@ void Executor::Impl::run(const graph::StepContext& context) {
   } catch (...) {
     state_lost = static_cast<std::size_t>(at - begin) >= first_update;
     reached = std::max(reached, at->reach);
-    give_up_sums();
+    give_up_sums(at->node, context);
     rethrow_naming(prepared().graph.nodes[at->node].name);
   }
   if (!binding.instructions.empty()) reached = std::max(reached, binding.instructions.back().reach);
@@ -168,7 +168,7 @@ void Executor::Impl::run_debug(const graph::StepContext& context) {
       call(bound, context);
     } catch (...) {
       state_lost = i >= first_update;
-      give_up_sums();
+      give_up_sums(bound.node, context);
       rethrow_naming(prepared().graph.nodes[bound.node].name);
     }
     debug->end_instruction(i);

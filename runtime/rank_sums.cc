@@ -1,11 +1,32 @@
 #include "runtime/rank_sums.h"
 
 #include <exception>
+#include <new>
+#include <string>
+
+#include "base/error.h"
 
 namespace reprise::runtime {
 
 using graph::NodeId;
 using graph::OpKind;
+
+namespace {
+
+// Inside a catch block.
+std::string reason_in_flight() {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return "out of memory";
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "an exception";
+  }
+}
+
+}  // namespace
 
 // The reference backend stores f32 values as f64; whatever else an f32 value is stored as, it is
 // made of floats, with zeros between them where a layout has padding.
@@ -33,13 +54,12 @@ void RankSums::wait_all() {
   if (newest_.sequence != 0) communicator_.wait(newest_);
 }
 
-void RankSums::give_up() noexcept {
+void RankSums::give_up(NodeId node, std::uint64_t step) noexcept {
   try {
-    throw;
-  } catch (const std::exception& error) {
-    communicator_.abort(error.what());
-  } catch (...) {
-    communicator_.abort("an exception");
+    communicator_.abort(fmt::format("step {}, node '{}': {}", step + 1,
+                                    prepared_.graph.nodes[node].name, reason_in_flight()));
+  } catch (...) {  // no memory for a long reason
+    communicator_.abort("out of memory");
   }
   try {
     wait_all();

@@ -2,6 +2,7 @@
 
 // Runs the all_reduce and await nodes of a schedule over a communicator.
 
+#include <cstdint>
 #include <vector>
 
 #include "graph/prepared.h"
@@ -18,9 +19,9 @@ class RankSums {
   bool run(graph::NodeId node, const kernels::Call& call);
   // Until every sum that was begun is there.
   void wait_all();
-  // Inside a catch block: this rank gives up, for the reason of the exception in flight. On return
-  // no sum is under way.
-  void give_up() noexcept;
+  // Inside a catch block: this rank gives up in that node of the step with that counter, for the
+  // reason of the exception in flight. On return no sum is under way.
+  void give_up(graph::NodeId node, std::uint64_t step) noexcept;
 
  private:
   const graph::PreparedGraph& prepared_;

@@ -28,6 +28,9 @@ struct GlooOptions {
   // rank 0 makes one. Owned by the communicator from here on.
   int store_socket = -1;
   std::function<void(const std::string&)> note{};  // the chosen interface and address, a sentence
+  // Called once, on a thread of the communicator, when the group has failed; for a rank that is
+  // busy with work of its own, and hears of it only in its next operation.
+  std::function<void(const Failure&)> failed{};
 };
 
 // The group of all ranks. A world of one needs neither network nor Gloo. Writing to a peer that has

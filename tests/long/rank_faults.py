@@ -176,7 +176,7 @@ def whole(snapshot):
 
 class Tester:
     def __init__(self, arguments, shim):
-        self.program, self.shim = os.path.abspath(arguments.program), str(shim)
+        self.program, self.shim = os.path.abspath(arguments.program), shim
         self.timeout, self.keep = arguments.timeout, arguments.keep
         self.ranks, self.network = arguments.ranks, arguments.network
         self.probes = {}
@@ -428,10 +428,10 @@ def main():
     arguments = parser.parse_args()
     print(f"seed {arguments.seed}, time-out {arguments.timeout} s", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        shim = arguments.shim or pathlib.Path(folder) / "fault_shim.so"
+        shim = os.path.abspath(arguments.shim or f"{folder}/fault_shim.so")
         if not arguments.shim:
             subprocess.check_call(["g++", "-std=c++20", "-O1", "-shared", "-fPIC",
-                                   str(HERE / "fault_shim.cc"), "-o", str(shim)])
+                                   str(HERE / "fault_shim.cc"), "-o", shim])
         tester = Tester(arguments, shim)
         for number in range(arguments.runs):
             if arguments.only in (None, number):

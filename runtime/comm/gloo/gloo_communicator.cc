@@ -77,7 +77,8 @@ std::unique_ptr<Communicator> make_gloo_communicator(const GlooOptions& options)
                           .rank = environment.rank,
                           .world_size = environment.world_size,
                           .store = store,
-                          .timeout = options.timeout};
+                          .timeout = options.timeout,
+                          .failed = options.failed};
   auto communicator =
       make_gloo_group(comm, std::move(group), [&](const std::string& towards_store) {
         const Place place = own_place(options, towards_store);

@@ -35,9 +35,11 @@ class GlooCommunicator final : public QueuedCommunicator {
         mesh_(options.rank, options.world_size) {
     const std::size_t parts = static_cast<std::size_t>(world_size() - 1) * kPartBytes;
     for (Stage& stage : stages_) stage.bytes.resize(parts);
-    group.member_options.failed = [this](const Failure&) {
+    group.member_options.failed = [this,
+                                   tell = group.member_options.failed](const Failure& failure) {
       mesh_.interrupt();
       wake_waits();
+      if (tell) tell(failure);
     };
     membership_ = std::make_unique<Membership>(group.member_options);
     try {
