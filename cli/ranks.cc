@@ -40,7 +40,7 @@ int inherited_store_socket() {
 class EndInTime {
  public:
   EndInTime(Context& context, int rank, std::chrono::milliseconds timeout)
-      : context_(context), rank_(rank), patience_(timeout * 8 / 10) {}
+      : context_(context), rank_(rank), patience_(timeout / 5) {}
   ~EndInTime() {
     end();
     if (thread_.joinable()) thread_.join();

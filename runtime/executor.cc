@@ -49,7 +49,7 @@ struct Executor::Impl {
   void index_ends();
   void find_first_update();
   // Inside a catch block: the other ranks hear of it, and nobody writes to the arena any more.
-  void give_up_sums(NodeId node, const graph::StepContext& context) noexcept {
+  void give_up_sums(graph::NodeId node, const graph::StepContext& context) noexcept {
     if (sums) sums->give_up(node, context.step);
   }
   void run(const graph::StepContext& context);

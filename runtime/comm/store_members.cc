@@ -104,7 +104,7 @@ void StoreServer::tick(Clock::time_point now) {
     Member& member = members_[rank];
     if (member.connection == nullptr || member.left) continue;
     send(*member.connection, Frame(FrameType::kPing));
-    if (now - member.heard > options_.timeout) {
+    if (now - member.heard > most_silence(options_.timeout)) {
       fail({static_cast<int>(rank),
             silence_reason(seconds(now - member.heard), member.own_address, member.address)});
     }

@@ -29,6 +29,10 @@ milliseconds beat_interval(milliseconds timeout) {
   return std::clamp(timeout / 20, milliseconds(20), milliseconds(1000));
 }
 
+milliseconds most_silence(milliseconds timeout) {
+  return timeout * 8 / 10;
+}
+
 StoreServer::StoreServer(Socket listening, StoreOptions options)
     : options_(std::move(options)),
       listening_(std::move(listening)),

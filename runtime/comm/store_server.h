@@ -28,6 +28,8 @@ namespace reprise::runtime::comm {
 
 // How often members and store say that they are alive.
 [[nodiscard]] std::chrono::milliseconds beat_interval(std::chrono::milliseconds timeout);
+// Who is not heard of for longer has failed; the rest of the time-out is for ending.
+[[nodiscard]] std::chrono::milliseconds most_silence(std::chrono::milliseconds timeout);
 
 struct StoreOptions {
   std::string job;

@@ -235,7 +235,7 @@ class Tester:
         world = self.ranks or rng.randint(2, 4)
         culprit = rng.randrange(world)
         kind = KINDS[number % len(KINDS)]
-        network = self.network or rng.choice(("mlp", "mlp", "lstm", "resnet20"))
+        network = self.network or rng.choice(("mlp", "mlp", "mlp", "lstm", "lstm", "resnet20"))
         launched = rng.random() < 0.75
         moment = rng.choice(MOMENTS)
         if moment == "saving" and kind != "kill" and culprit != 0:
