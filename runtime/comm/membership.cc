@@ -174,7 +174,8 @@ void Membership::loop() {
       send(progress(FrameType::kBeat));
       next_beat = now + interval;
     }
-    if (now - heard_ > most_silence(options_.timeout)) {
+    // Before the welcome, joining has a deadline of its own.
+    if (missing_ && now - heard_ > most_silence(options_.timeout)) {
       note_failure({0, silence_reason(std::chrono::duration<double>(now - heard_).count(),
                                       own_address_, options_.store.text())});
     }
