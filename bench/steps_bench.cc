@@ -88,7 +88,7 @@ api::Budget part_of_activations(const api::Session& whole, int percent) {
   const base::Bytes activations = schedule::measure_usage(step.prepared, step.schedule)
                                       .at_peak(schedule::Category::kActivation);
   const base::Bytes bytes = whole.report().keep_all_bytes - activations * (100 - percent) / 100;
-  return {.kind = api::Budget::Kind::kBytes, .bytes = std::max(whole.report().floor_bytes, bytes)};
+  return {.kind = api::Budget::Kind::kBytes, .bytes = bytes};
 }
 
 // The file with the costs of the model's nodes, measured when first asked for.
@@ -118,15 +118,39 @@ std::unique_ptr<api::Session> make_session(const Work& work, const models::Model
   return session == nullptr ? nullptr : std::move(*session);
 }
 
-void run_steps(benchmark::State& state, const Work& work, const std::string& planner, int percent) {
-  const models::Model model = models::make_model(work.model, work.options);
-  auto session = make_session(work, model, "keep_all", {});
-  if (planner != "keep_all") {
-    const api::Budget budget = part_of_activations(*session, percent);
-    session.reset();  // one arena at a time
-    session = make_session(work, model, planner, budget);
+// One row of the table. Its session serves all repetitions, so that planning is done once; all
+// sessions stay, since repetitions of different rows take turns (scripts/bench.sh).
+struct Row {
+  Work work;
+  std::string planner;
+  int percent = 100;
+
+  [[nodiscard]] std::string name() const {
+    return std::string(work.name) + "/activations:" + std::to_string(percent) + "%/" + planner;
   }
-  if (session == nullptr) return state.SkipWithError("the budget is infeasible");
+};
+
+std::unique_ptr<api::Session> plan_row(const Row& row, const models::Model& model) {
+  auto session = make_session(row.work, model, "keep_all", {});
+  if (row.planner == "keep_all") return session;
+  const api::Budget budget = part_of_activations(*session, row.percent);
+  session.reset();
+  return make_session(row.work, model, row.planner, budget);
+}
+
+// Null where the budget is below the planner's floor.
+api::Session* session_of(const Row& row, const models::Model& model) {
+  static std::map<std::string, std::unique_ptr<api::Session>> sessions;
+  const auto [at, is_new] = sessions.try_emplace(row.name());
+  if (is_new) at->second = plan_row(row, model);
+  return at->second.get();
+}
+
+void run_steps(benchmark::State& state, const Row& row) {
+  const Work& work = row.work;
+  const models::Model model = models::make_model(work.model, work.options);
+  api::Session* session = session_of(row, model);
+  if (session == nullptr) return state.SkipWithError("below the floor of this planner");
   const Batch batch = make_batch(model.graph);
   benchmark::DoNotOptimize(run_step(*session, batch));  // warms caches and pages
   for (auto _ : state) benchmark::DoNotOptimize(run_step(*session, batch));
@@ -144,23 +168,19 @@ void run_steps(benchmark::State& state, const Work& work, const std::string& pla
   state.counters["overhead_%"] = report.overhead * 100.0;
 }
 
-void add_benchmark(const Work& work, const std::string& planner, int percent) {
-  const std::string name =
-      std::string(work.name) + "/activations:" + std::to_string(percent) + "%/" + planner;
-  benchmark::RegisterBenchmark(name.c_str(),
-                               [work, planner, percent](benchmark::State& state) {
-                                 run_steps(state, work, planner, percent);
-                               })
+void add_benchmark(const Row& row) {
+  benchmark::RegisterBenchmark(row.name().c_str(),
+                               [row](benchmark::State& state) { run_steps(state, row); })
       ->Unit(benchmark::kMillisecond)
       ->UseRealTime();
 }
 
 const bool registered = [] {
   for (const Work& work : all_work()) {
-    add_benchmark(work, "keep_all", 100);
+    add_benchmark({work, "keep_all"});
     for (const int percent : {50, 33, 25, 10}) {
       for (const char* planner : {"auto", "segments", "sqrt_n"}) {
-        add_benchmark(work, planner, percent);
+        add_benchmark({work, planner, percent});
       }
     }
   }

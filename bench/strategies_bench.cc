@@ -27,9 +27,10 @@ struct Case {
   models::ModelOptions options;
 };
 
-models::ModelOptions sequence(std::int64_t steps, std::int64_t chunk, std::int64_t hidden) {
+models::ModelOptions sequence(std::int64_t steps, std::int64_t chunk, std::int64_t hidden,
+                              std::int64_t batch = 16) {
   models::ModelOptions options;
-  options.batch = 16;
+  options.batch = batch;
   options.hidden = hidden;
   options.layers = 1;
   options.vocabulary = 64;
@@ -52,6 +53,7 @@ std::vector<Case> cases() {
     }
   }
   all.push_back({"lstm20000x10", "lstm", sequence(20'000, 10, 32)});
+  all.push_back({"lstm100000x100", "lstm", sequence(100'000, 100, 64, 4)});
   for (const char* name :
        {"resnet20", "resnet50", "resnet110", "densenet", "unet", "resnet1001", "resnet1202"}) {
     all.push_back({name, name, images(32)});
