@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "planner/cost_bound.h"
 #include "planner/lowering.h"
+#include "runtime/processor_info.h"
 #include "schedule/verify.h"
 
 namespace reprise::api {
@@ -56,6 +57,9 @@ std::variant<PlannedTraining, planner::Infeasible> plan_step(const graph::Prepar
   planner::Request request{.problem = &problem.problem,
                            .seed = options.seed,
                            .segments = options.segments,
+                           .threads = options.threads > 0
+                                          ? options.threads
+                                          : std::max(1, runtime::read_processor().cores),
                            .cache = planner::make_plan_cache()};
   if (options.search_moves > 0) request.search_moves = options.search_moves;
   const planner::Plan keep_all = plan_keep_all(request);

@@ -38,8 +38,10 @@ struct PlanOptions {
   Budget budget{};
   int segments = 0;
   std::uint64_t seed = 1;
-  std::int64_t search_moves =
-      0;                   // effort of the local search per op and level; 0: the planner's default
+  // Effort of the local search per op and level; 0: the planner's default.
+  std::int64_t search_moves = 0;
+  // Searches side by side, which never changes the plan; 0: one for each core of this process.
+  int threads = 0;
   bool find_floor = true;  // false leaves floor_bytes at 0, which saves its search (a percentage or
                            // bytes need none)
 };

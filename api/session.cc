@@ -182,7 +182,9 @@ std::variant<std::unique_ptr<Session>, planner::Infeasible> Session::create(
   graph::PreparedGraph prepared = program->prepared();
   const CostOrigin costs = choose_costs(session_options.costs, *impl.backend, prepared);
   if (!costs.note.empty()) impl.warnings.push_back(costs.note);
-  auto planned = plan_step(prepared, session_options.plan, costs);
+  PlanOptions plan_options = session_options.plan;
+  if (plan_options.threads == 0) plan_options.threads = session_options.threads;
+  auto planned = plan_step(prepared, plan_options, costs);
   if (auto* infeasible = std::get_if<planner::Infeasible>(&planned)) return std::move(*infeasible);
   auto& plan = std::get<PlannedTraining>(planned);
   impl.report = std::move(plan.report);

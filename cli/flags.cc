@@ -248,6 +248,7 @@ void add_device_flags(CLI::App& app, Flags& flags) {
   add_value(app, "--threads", "N", "default: every core this process may use",
             [&session](const std::string& text) {
               session.threads = static_cast<int>(parse_whole("--threads", text, 1, 1024));
+              session.plan.threads = session.threads;
             });
   add_value(app, "--seed", "N", "of initial values, data order and random ops; default 1",
             [&session](const std::string& text) {

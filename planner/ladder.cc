@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <future>
 
 #include "fmt/format.h"
 
@@ -13,6 +14,7 @@ namespace {
 // Levels of memory, between these by the number of ops: small graphs have few plans to tell apart.
 constexpr Index kFewestLevels = 20, kMostLevels = 60, kOpsPerLevel = 4;
 constexpr double kStartTemperature = 1e-2, kEndTemperature = 1e-5;
+constexpr double kPolishTemperature = 1e-3;
 // Weight of memory where the target is met in the end, and where the smallest peak is the goal.
 constexpr double kMemoryWeight = 2, kFloorWeight = 30;
 
@@ -36,6 +38,7 @@ class Ladder {
       start = search(start, target);
     }
     search(start, lowest);
+    take_polished();
   }
 
  private:
@@ -64,13 +67,30 @@ class Ladder {
   // one that is not.
   schedule::Order search(const schedule::Order& start, Bytes target) {
     AnnealResult found = anneal(structure_, start, options_for(target, moves_));
-    if (found.live_peak > target) {
-      if (const Plan* fitting = frontier_.cheapest_within(target)) {
-        found = anneal(structure_, fitting->order, options_for(target, moves_));
-      }
+    take_polished();
+    const Plan* known = frontier_.cheapest_within(target);
+    if (found.live_peak > target && known != nullptr) {
+      found = anneal(structure_, known->order, options_for(target, moves_));
+    } else if (known != nullptr && known->cost < found.cost) {
+      polish(known->order, target);
     }
     offer(found, target);
     return found.order;
+  }
+
+  // A plan of another strategy that the way down has not come up to, in small steps, while the way
+  // goes on: what is found is taken up at a fixed place, so threads do not change the plans.
+  void polish(schedule::Order order, Bytes target) {
+    AnnealOptions options = options_for(target, moves_);
+    options.start_temperature = kPolishTemperature;
+    polished_ = std::async(request_.threads > 1 ? std::launch::async : std::launch::deferred,
+                           [this, order = std::move(order), options] {
+                             return anneal(structure_, order, options).order;
+                           });
+  }
+
+  void take_polished() {
+    if (polished_.valid()) frontier_.offer(polished_.get(), "search");
   }
 
   // Holes in the arena: once more, for as much less as was too much.
@@ -90,6 +110,7 @@ class Ladder {
   const Index levels_;
   const std::int64_t moves_;
   int runs_ = 0;
+  std::future<schedule::Order> polished_;
 };
 
 }  // namespace
