@@ -91,7 +91,8 @@ def main():
               for graph, title in GRAPHS]
     if arguments.steps:
         lines = measured(read(arguments.steps))
-        panels += [(title, "measured time", lines.get(graph, {})) for graph, title in MEASURED]
+        panels += [(title, "measured time", lines[graph]) for graph, title in MEASURED
+                   if graph in lines]
     columns = 4
     rows = -(-len(panels) // columns)
     matplotlib.rcParams["svg.fonttype"] = "none"
