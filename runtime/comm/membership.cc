@@ -130,12 +130,19 @@ std::optional<Failure> Membership::stalled(milliseconds wait) {
 }
 
 void Membership::fail(const std::string& reason) noexcept {
+  std::optional<Failure> known;
   {
     const std::lock_guard lock(mutex_);
     if (gave_up_) return;
     gave_up_ = true;
+    known = failure_;
   }
-  send(Frame(FrameType::kFailed).add(reason));
+  // Because of another: a store that stood still itself learns that it was, and not that this did.
+  if (known && known->rank && *known->rank != options_.rank) {
+    send(Frame(FrameType::kFailure).add_number(*known->rank).add(known->reason));
+  } else {
+    send(Frame(FrameType::kFailed).add(reason));
+  }
   note_failure({options_.rank, reason});
 }
 

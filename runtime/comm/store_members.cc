@@ -26,6 +26,12 @@ void StoreServer::handle_member(Connection& connection, const Frame& frame) {
     case FrameType::kFailed:
       member.left = true;  // its end is no news any more
       return fail({rank, fields.text().value_or("no reason given")});
+    case FrameType::kFailure: {  // it gives up because of another
+      member.left = true;
+      const auto culprit = fields.number();
+      if (!culprit || *culprit < 0 || *culprit >= options_.world_size) return;
+      return fail({static_cast<int>(*culprit), fields.text().value_or("no reason given")});
+    }
     case FrameType::kBye:
       member.left = true;
       return;

@@ -109,6 +109,7 @@ class Job:
             self.start(None, [program, "launch", "-n", str(world), "--", *train], common, folder)
             return
         port = free_port()
+        self.agent = socket.create_server(("127.0.0.1", port))  # torchrun's listens there
         for rank in range(world):
             own = {"RANK": rank, "WORLD_SIZE": world, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": world,
                    "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
@@ -145,6 +146,8 @@ class Job:
                 lambda: all(rank in self.codes or rank in but for rank in self.processes), seconds)
 
     def end(self):
+        if not self.launched:
+            self.agent.close()
         for process in self.processes.values():
             process.kill()
         for pid in processes_of(self.mark):
@@ -346,7 +349,9 @@ class Tester:
                 problems.append(f"launch does not name rank {culprit}")
         if any(code == 0 for code in job.codes.values()):
             problems.append(f"exit codes {job.codes}")
-        if kind in ("throw", "alloc") and "error" not in job.said(culprit):
+        # oneDNN crashes where it gets no memory for the code that it generates.
+        crashed = job.codes.get(culprit) == -11 or "signal 11" in job.said(None)
+        if kind in ("throw", "alloc") and not crashed and "error" not in job.said(culprit):
             problems.append(f"rank {culprit} does not say what went wrong")
         return problems
 

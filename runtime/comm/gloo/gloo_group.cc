@@ -5,6 +5,7 @@
 #include <gloo/common/error.h>
 #include <gloo/transport/tcp/device.h>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "base/error.h"
@@ -51,6 +52,9 @@ class GlooCommunicator final : public QueuedCommunicator {
     try {
       connect(group.member_options);
       start_thread();
+    } catch (const std::bad_alloc&) {
+      leave_because("out of memory");
+      throw;
     } catch (const std::exception& error) {
       const auto first = first_failure();
       const Failure failure =
@@ -146,10 +150,10 @@ class GlooCommunicator final : public QueuedCommunicator {
 };
 
 void GlooCommunicator::connect(const MemberOptions& options) {
+  deadline_ = Clock::now() + patience();
   keys_ = std::make_unique<StoreClient>(options);
   gloo::transport::tcp::attr attributes;
   attributes.hostname = address_;
-  deadline_ = Clock::now() + patience();
   membership_->entered(0, "connecting");
   mesh_.connect(*keys_, gloo::transport::tcp::CreateDevice(attributes), patience());
   membership_->finished();
