@@ -64,12 +64,15 @@ std::int64_t chunk_of(const Checkpoint& checkpoint) {
 
 RunSettings settings_of(const TrainOptions& options, const models::ModelOptions& model_options,
                         const std::string& data_contents) {
-  return {{"model", options.model},
-          {"model options", model_text(model_options)},
-          {"data", data_text(options.data)},
-          {kDataContents, data_contents},
-          {"augment", options.augment ? "yes" : "no"},
-          {"optimizer", optimizer_text(options.optimizer)}};
+  RunSettings settings{{"model", options.model},
+                       {"model options", model_text(model_options)},
+                       {"data", data_text(options.data)},
+                       {kDataContents, data_contents},
+                       {"augment", options.augment ? "yes" : "no"},
+                       {"optimizer", optimizer_text(options.optimizer)}};
+  // What snapshots of older programs do not have is named only where it is not as it was then.
+  if (options.session.synchronise_batch_norm) settings.emplace("batch norm", "over all ranks");
+  return settings;
 }
 
 std::int64_t ranks_of(const Checkpoint& checkpoint) {

@@ -13,6 +13,7 @@
 #include "api/side.h"
 #include "base/error.h"
 #include "graph/evaluation.h"
+#include "graph/synchronise.h"
 #include "planner/lowering.h"
 #include "runtime/arena.h"
 
@@ -168,7 +169,11 @@ std::variant<std::unique_ptr<Session>, planner::Infeasible> Session::create(
   Impl& impl = *session->impl_;
   impl.options = session_options;
   graph::TrainingOptions training_options = options;
-  if (impl.is_replica() && !training_options.ranks) training_options.ranks.emplace();
+  if (impl.is_replica()) {
+    if (!training_options.ranks) training_options.ranks.emplace();
+    if (session_options.synchronise_batch_norm)
+      training_options.ranks->batch_norm_over = session_options.ranks->world_size();
+  }
   graph::TrainingGraph training_graph =
       graph::make_training_graph(training.graph, training_options);
   impl.warnings = std::move(training_graph.warnings);
@@ -215,6 +220,18 @@ void Session::set_input(std::string_view name, std::span<const std::byte> plain)
 void Session::set_gradient_weight(float weight) {
   if (!impl_->is_replica()) return;
   set_input(graph::kGradientWeight, std::as_bytes(std::span(&weight, 1)));
+}
+
+void Session::set_batch_parts(std::span<const std::int64_t> items) {
+  if (!impl_->is_replica() || !impl_->training.has(graph::kBatchParts)) return;
+  const runtime::comm::Communicator& ranks = *impl_->options.ranks;
+  if (items.size() != static_cast<std::size_t>(ranks.world_size())) {
+    throw base::input_error("batch parts: {} numbers for {} ranks", items.size(),
+                            ranks.world_size());
+  }
+  std::vector<std::int32_t> parts{ranks.rank()};
+  for (const std::int64_t each : items) parts.push_back(static_cast<std::int32_t>(each));
+  set_input(graph::kBatchParts, std::as_bytes(std::span(parts)));
 }
 
 float Session::step() {

@@ -39,6 +39,9 @@ struct SessionOptions {
   // ops draw differently on each rank, and all sessions must be created and stepped alike. Rank 0's
   // initial values are everybody's.
   std::shared_ptr<runtime::comm::Communicator> ranks{};
+  // Batch norm takes its statistics from the items of all ranks, as one rank with all of them would
+  // (set_batch_parts); else each rank from its own. Alone it changes nothing.
+  bool synchronise_batch_norm = false;
   std::shared_ptr<const kernels::Backend> backend{};  // takes the place of device and threads
 };
 
@@ -65,6 +68,9 @@ class Session {
   // With ranks, before each step: the share of this rank's loss in that of all (say, its items over
   // all items). Has no effect without.
   void set_gradient_weight(float weight);
+  // With batch norm over ranks, before each step: the items of each rank, in order. Of its rows of
+  // the batch each has so many; those behind them are padding. Has no effect without.
+  void set_batch_parts(std::span<const std::int64_t> items);
   // Runs one training step and returns its loss (with ranks, that of this rank's items). The step
   // counter advances. A step takes the bytes of its inputs: Error(kInput) names one that was not
   // set since the last step or evaluation.

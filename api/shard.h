@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 namespace reprise::api {
 
@@ -22,6 +23,13 @@ struct Shard {
     return std::min(items, (rank + 1) * planned(items));
   }
   [[nodiscard]] std::int64_t count(std::int64_t items) const { return end(items) - begin(items); }
+  // Of every rank, in order.
+  [[nodiscard]] std::vector<std::int64_t> counts(std::int64_t items) const {
+    std::vector<std::int64_t> all;
+    for (std::int64_t each = 0; each < ranks; ++each)
+      all.push_back(Shard{each, ranks}.count(items));
+    return all;
+  }
 };
 
 }  // namespace reprise::api

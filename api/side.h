@@ -24,6 +24,9 @@ class Side {
   [[nodiscard]] kernels::Program& program() const { return *program_; }
   [[nodiscard]] runtime::Executor& executor() const { return *executor_; }
 
+  [[nodiscard]] bool has(std::string_view name) const {
+    return values_.contains(std::string(name));
+  }
   // Error(kInput) naming graph and name; `what` is what was looked for.
   [[nodiscard]] graph::ValueId find(std::string_view name, std::string_view what) const;
   [[nodiscard]] std::size_t plain_bytes(graph::ValueId value) const;

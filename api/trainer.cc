@@ -254,6 +254,7 @@ void Run::step() {
   if (index == 0) session_->reset_carried_states();
   source_->fill(*session_, at_epoch, index);
   session_->set_gradient_weight(source_->gradient_weight());
+  session_->set_batch_parts(shard_.counts(model_options_.batch));
   const double data_ms = milliseconds_since(begin);
   const float loss = loss_of_all(session_->step());
   const double all_ms = milliseconds_since(begin);
@@ -305,10 +306,11 @@ void Run::require_trainable_over_ranks(const models::Model& model) const {
     return std::any_of(model.graph.nodes.begin(), model.graph.nodes.end(),
                        [&](const graph::Node& node) { return node.op == op; });
   };
-  if (has(graph::OpKind::kBatchNorm) && model_options_.batch % shard_.ranks != 0) {
+  if (has(graph::OpKind::kBatchNorm) && !options_.session.synchronise_batch_norm &&
+      model_options_.batch % shard_.ranks != 0) {
     throw base::input_error(
-        "--batch {} over {} ranks: the last parts are padded, and padding would count in the "
-        "statistics of batch norm; take a multiple of {}",
+        "--batch {} over {} ranks: the last parts are padded, and padding would count in each "
+        "rank's statistics of batch norm; take a multiple of {}, or --sync-batch-norm",
         model_options_.batch, shard_.ranks, shard_.ranks);
   }
 }

@@ -161,6 +161,9 @@ void add_model_flags(CLI::App& app, Flags& flags) {
             [&options](const std::string& text) {
               options.dropout = parse_real("--dropout", text, 0, 0.999);
             });
+  app.add_flag("--sync-batch-norm", flags.train.session.synchronise_batch_norm,
+               "on several ranks: batch norm takes its statistics from\n"
+               "the items of all of them; alone it changes nothing");
   app.add_flag_callback(
       "--stateless", [&options] { options.stateful = false; },
       "start every window from zeros instead of carrying the\n"

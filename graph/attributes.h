@@ -63,6 +63,11 @@ struct RunningUpdateAttributes {
   friend bool operator==(const RunningUpdateAttributes&, const RunningUpdateAttributes&) = default;
 };
 
+struct CombineAttributes {
+  std::int64_t values = 1;  // of one item in one channel
+  friend bool operator==(const CombineAttributes&, const CombineAttributes&) = default;
+};
+
 struct ScaleAttributes {
   double factor = 1.0;
   friend bool operator==(const ScaleAttributes&, const ScaleAttributes&) = default;
@@ -150,11 +155,11 @@ struct ReorderAttributes {
   friend bool operator==(const ReorderAttributes&, const ReorderAttributes&) = default;
 };
 
-using Attributes =
-    std::variant<NoAttributes, Conv2dAttributes, Pool2dAttributes, MatmulAttributes, NormAttributes,
-                 RunningUpdateAttributes, ScaleAttributes, AxisAttributes, ShapeAttributes,
-                 ReduceAttributes, UpsampleAttributes, DropoutAttributes, EmbeddingAttributes,
-                 LossAttributes, SgdAttributes, AdamAttributes, ReorderAttributes>;
+using Attributes = std::variant<NoAttributes, Conv2dAttributes, Pool2dAttributes, MatmulAttributes,
+                                NormAttributes, RunningUpdateAttributes, CombineAttributes,
+                                ScaleAttributes, AxisAttributes, ShapeAttributes, ReduceAttributes,
+                                UpsampleAttributes, DropoutAttributes, EmbeddingAttributes,
+                                LossAttributes, SgdAttributes, AdamAttributes, ReorderAttributes>;
 
 // visit(attributes, f) calls f("name", field) in declaration order; works on const and non-const.
 template <class A, class F>
@@ -184,6 +189,8 @@ void visit_fields(A& a, F&& f) {
   } else if constexpr (std::is_same_v<T, RunningUpdateAttributes>) {
     f("rate", a.rate), f("count", a.count), f("unbiased", a.unbiased);
     f("skip_nonfinite", a.skip_nonfinite);
+  } else if constexpr (std::is_same_v<T, CombineAttributes>) {
+    f("values", a.values);
   } else if constexpr (std::is_same_v<T, ScaleAttributes>) {
     f("factor", a.factor);
   } else if constexpr (std::is_same_v<T, AxisAttributes>) {

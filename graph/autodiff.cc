@@ -10,6 +10,7 @@
 #include "graph/forward_updates.h"
 #include "graph/gradient.h"
 #include "graph/gradient_paths.h"
+#include "graph/synchronise.h"
 #include "graph/update_nodes.h"
 
 namespace reprise::graph {
@@ -29,6 +30,11 @@ void check_loss(const Graph& forward) {
     throw base::input_error("the loss '{}' is a {} of its own; it must be made by a node",
                             loss.name, role_name(loss.role));
   }
+}
+
+// Does the node hand the input a gradient that is of all ranks' loss, not of this one's alone?
+bool hands_on_sum(const Node& node, std::size_t input) {
+  return node.op == OpKind::kBatchNormApply && (input == 1 || input == 2);
 }
 
 class Differentiator {
@@ -89,7 +95,8 @@ class Differentiator {
   PartialGradients gradients_;
   Flags wanted_;  // values on a path from a variable to the loss
   std::vector<std::vector<ValueId>>
-      final_after_;                // parameters whose gradient is final once a node is done
+      final_after_;  // parameters whose gradient is final once a node is done
+  Flags summed_;     // parameters whose gradient is a sum over the ranks as it is made
   std::deque<ValueId> under_way_;  // parameters whose gradient is being summed, oldest first
   std::int64_t bytes_under_way_ = 0;
   std::vector<std::string> warnings_;
@@ -117,6 +124,7 @@ std::vector<ValueId> Differentiator::variables() const {
 // The first reader that takes part in the backward part: readers of a metric do not.
 void Differentiator::find_first_readers() {
   final_after_.resize(forward_nodes_);
+  summed_.resize(graph().values.size());
   Flags seen(graph().values.size());
   for (std::size_t i = 0; i < forward_nodes_; ++i) {
     const Node& node = graph().nodes[NodeId(i)];
@@ -124,10 +132,19 @@ void Differentiator::find_first_readers() {
                      [&](ValueId v) { return wanted_[v]; })) {
       continue;
     }
-    for (ValueId input : node.inputs) {
-      if (seen[input] || !is_trainable(input)) continue;
-      seen[input] = true;
-      final_after_[i].push_back(input);
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      const ValueId input = node.inputs[k];
+      if (!is_trainable(input)) continue;
+      if (!seen[input]) {
+        seen[input] = true;
+        summed_[input] = hands_on_sum(node, k);
+        final_after_[i].push_back(input);
+      } else if (summed_[input] != hands_on_sum(node, k)) {
+        throw base::input_error(
+            "parameter '{}' scales a batch norm over ranks and has other uses, as in '{}'; its "
+            "gradient would be summed over the ranks in part only",
+            graph().values[input].name, node.name);
+      }
     }
   }
 }
@@ -156,7 +173,7 @@ void Differentiator::differentiate(NodeId id) {
 void Differentiator::update_after(std::size_t node) {
   for (ValueId parameter : final_after_[node]) {
     if (!gradients_[parameter]) continue;
-    if (options_.ranks) {
+    if (options_.ranks && !summed_[parameter]) {
       begin_sum(parameter);
     } else {
       updates_.append(parameter, gradients_[parameter]->value);
@@ -256,9 +273,11 @@ void check_optimizer(const Optimizer& optimizer) {
 
 }  // namespace
 
-TrainingGraph make_training_graph(const Graph& forward, const TrainingOptions& options) {
-  check_loss(forward);
+TrainingGraph make_training_graph(const Graph& given, const TrainingOptions& options) {
+  check_loss(given);
   check_optimizer(options.optimizer);
+  const std::int64_t ranks = options.ranks ? options.ranks->batch_norm_over : 0;
+  const Graph forward = ranks > 0 ? synchronise_batch_norm(given, ranks) : given;
   if (!skips_nonfinite(options.optimizer)) return Differentiator(forward, {}, options).make();
   WithoutStatistics rest = take_statistics_updates(forward);
   TrainingOptions moved = options;

@@ -27,6 +27,8 @@ struct TrainingOptions {
     // Gradients may wait for their sums until so many bytes of them are under way: what is computed
     // meanwhile hides the communication, and their bytes stay taken.
     std::int64_t bytes_under_way = std::int64_t{25} << 20;
+    // Over so many ranks batch norm takes its statistics (graph/synchronise.h); 0: each its own.
+    std::int64_t batch_norm_over = 0;
   };
   std::optional<Ranks> ranks{};
   // False: gradients only, no update nodes (for tests and for embedding in another trainer).
@@ -69,6 +71,8 @@ struct TrainingGraph {
 //   norm of all gradients together, summed over ranks where there are several; it is an output.
 //   What skips leaves everything that persists as it was: running statistics and assigned states
 //   are then updated at the end too, and read the norm.
+// - With `batch_norm_over`, the gradients of what scales a batch norm are sums over the ranks
+//   already, so they go through no all_reduce of their own.
 // - A parameter without gradient is left unchanged, weight decay included, and reported as a
 //   warning.
 // - The loss is an output of the training graph.

@@ -1,6 +1,7 @@
 #include "graph/gradient_paths.h"
 
 #include <algorithm>
+#include <span>
 #include <string>
 
 #include "base/error.h"
@@ -15,7 +16,7 @@ bool any_marked(const Marks& marks, const std::vector<ValueId>& values) {
 }
 
 // Integer values carry no gradient: paths end there.
-void mark(const Graph& graph, const std::vector<ValueId>& values, Marks& marks) {
+void mark(const Graph& graph, std::span<const ValueId> values, Marks& marks) {
   for (ValueId v : values) {
     if (graph.values[v].dtype == DType::kF32) marks[v] = true;
   }
@@ -37,7 +38,10 @@ Marks mark_relevant(const Graph& graph) {
   marks[graph.loss] = true;
   for (std::size_t i = graph.nodes.size(); i-- > 0;) {
     const Node& node = graph.nodes[NodeId(i)];
-    if (any_marked(marks, node.outputs)) mark(graph, node.inputs, marks);
+    if (!any_marked(marks, node.outputs)) continue;
+    const int most = op_info(node.op).differentiable_inputs;
+    const std::size_t count = most < 0 ? node.inputs.size() : static_cast<std::size_t>(most);
+    mark(graph, std::span(node.inputs).first(std::min(count, node.inputs.size())), marks);
   }
   return marks;
 }

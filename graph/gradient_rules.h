@@ -10,6 +10,7 @@ class GradientContext;
 void gradient_conv2d(GradientContext& c);
 void gradient_matmul(GradientContext& c);
 void gradient_batch_norm(GradientContext& c);
+void gradient_batch_norm_apply(GradientContext& c);
 void gradient_layer_norm(GradientContext& c);
 void gradient_relu(GradientContext& c);
 void gradient_sigmoid(GradientContext& c);

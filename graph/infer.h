@@ -25,6 +25,11 @@ Inferred infer_batch_norm(const Graph& graph, const Node& node);
 Inferred infer_batch_norm_grad(const Graph& graph, const Node& node);
 Inferred infer_batch_norm_inference(const Graph& graph, const Node& node);
 Inferred infer_batch_norm_update(const Graph& graph, const Node& node);
+Inferred infer_batch_norm_moments(const Graph& graph, const Node& node);
+Inferred infer_batch_norm_combine(const Graph& graph, const Node& node);
+Inferred infer_batch_norm_apply(const Graph& graph, const Node& node);
+Inferred infer_batch_norm_grad_sums(const Graph& graph, const Node& node);
+Inferred infer_batch_norm_grad_input(const Graph& graph, const Node& node);
 Inferred infer_layer_norm(const Graph& graph, const Node& node);
 Inferred infer_layer_norm_grad(const Graph& graph, const Node& node);
 

@@ -29,6 +29,17 @@ Shape features(const InferContext& c) {
   return {c.shape(0).back()};
 }
 
+// Of "parts" i32[D+1] the number of ranks, D >= 1.
+Dim ranks_of(const InferContext& c, std::size_t input) {
+  c.require_dtype(input, "parts", DType::kI32);
+  c.require_rank(input, "parts", 1);
+  c.require(c.shape(input)[0] >= 2,
+            "parts names a rank and the items of each, so it has at least "
+            "2 elements, got {}",
+            c.shape(input)[0]);
+  return c.shape(input)[0] - 1;
+}
+
 }  // namespace
 
 Inferred infer_batch_norm(const Graph& graph, const Node& node) {
@@ -82,6 +93,59 @@ Inferred infer_batch_norm_update(const Graph& graph, const Node& node) {
     c.require_float(i, i % 2 == 0 ? "mean" : "var", channel);
   }
   return {{channel}, {channel}};
+}
+
+Inferred infer_batch_norm_moments(const Graph& graph, const Node& node) {
+  const InferContext c(graph, node);
+  c.require_dtype(0, "x", DType::kF32);
+  c.require(c.shape(0).size() >= 2, "x must have at least the axes [N,C], got {}",
+            shape_text(c.shape(0)));
+  const Shape moments{ranks_of(c, 1), 2, c.shape(0)[1]};
+  (void)c.elements(moments, "moments");
+  return {{moments}};
+}
+
+Inferred infer_batch_norm_combine(const Graph& graph, const Node& node) {
+  const InferContext c(graph, node);
+  const Dim values = c.attributes<CombineAttributes>().values;
+  c.require(values >= 1, "values must be at least 1, got {}", values);
+  c.require_rank(0, "moments", 3);
+  c.require_float(0, "moments", {ranks_of(c, 1), 2, c.shape(0)[2]});
+  const Shape channel{c.shape(0)[2]};
+  return {{channel}, {channel}, {channel}};
+}
+
+Inferred infer_batch_norm_apply(const Graph& graph, const Node& node) {
+  const InferContext c(graph, node);
+  const Shape channel = channels(c);
+  c.require_float(1, "gamma", channel);
+  c.require_float(2, "beta", channel);
+  c.require_float(3, "mean", channel);
+  c.require_float(4, "var", channel);
+  (void)ranks_of(c, 5);
+  return {{c.shape(0)}};
+}
+
+Inferred infer_batch_norm_grad_sums(const Graph& graph, const Node& node) {
+  const InferContext c(graph, node);
+  const Shape channel = channels(c);
+  c.require_float(1, "dy", c.shape(0));
+  c.require_float(2, "mean", channel);
+  c.require_float(3, "var", channel);
+  (void)ranks_of(c, 4);
+  return {{Shape{2, channel[0]}}};
+}
+
+Inferred infer_batch_norm_grad_input(const Graph& graph, const Node& node) {
+  const InferContext c(graph, node);
+  const Shape channel = channels(c);
+  c.require_float(1, "dy", c.shape(0));
+  c.require_float(2, "mean", channel);
+  c.require_float(3, "var", channel);
+  c.require_float(4, "gamma", channel);
+  c.require_float(5, "sums", {2, channel[0]});
+  (void)ranks_of(c, 6);
+  return {{c.shape(0)}, {channel}, {channel}};
 }
 
 Inferred infer_layer_norm(const Graph& graph, const Node& node) {

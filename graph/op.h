@@ -8,7 +8,8 @@
 // (4 lstm, 3 gru). All floats are f32, labels and ids i32. "=>" names outputs. "in place: a>y"
 // means that output y may take the buffer of input a when a is not read later; "must" that it
 // always does. "acc" is the optional running sum that an accumulating node adds into (appended
-// inputs, forced in place).
+// inputs, forced in place). Batch norm over D ranks has "parts", an i32[D+1]: which of the ranks
+// this is, then the items of each; what a rank has of rows of x behind its items is padding.
 //
 // Backward ops name all that they read, so that a plan knows exactly what a gradient needs.
 
@@ -42,6 +43,17 @@ enum class OpKind : std::uint8_t {
   kBatchNormUpdate,     // running_mean running_var (mean var)+ norm? => running_mean' running_var';
                         // must; once. One pair for each batch, taken up in their order
                         // RunningUpdateAttributes
+  // Over D ranks, with an all_reduce of the moments in between and one of the sums:
+  kBatchNormMoments,    // x parts => moments[D,2,C]: this rank's mean and variance in its own row,
+                        // zeros in the others
+  kBatchNormCombine,    // moments parts => mean[C] var[C] sample_var[C] of all items, the variance
+                        // as the population's and as a sample's            CombineAttributes
+  kBatchNormApply,      // x gamma beta mean var parts => y, zeros in padding; in place: x>y
+                        // NormAttributes
+  kBatchNormGradSums,   // x dy mean var parts => sums[2,C] over the items: of dy, and of dy times
+                        // the normalised x                                 NormAttributes
+  kBatchNormGradInput,  // x dy mean var gamma sums parts => dx dgamma[C] dbeta[C] of all ranks'
+                        // loss; zeros in padding; in place: dy>dx          NormAttributes
   kLayerNorm,  // x[..,D] gamma[D] beta[D] => y mean[..] var[..]; in place: x>y      NormAttributes
   kLayerNormGrad,  // x dy mean var gamma => dx dgamma[D] dbeta[D]; in place: dy>dx NormAttributes
   // -- pointwise
@@ -148,6 +160,9 @@ struct OpInfo {
   // How many of the first outputs hand their gradient on; -1: all. The statistics of a norm and the
   // saved values of a recurrent layer serve the backward op alone.
   int differentiable = -1;
+  // How many of the first inputs a gradient flows to; -1: all. That of statistics over ranks is
+  // part of what their reader hands to x.
+  int differentiable_inputs = -1;
   bool random = false;  // draws from the counter-based generator
   // Output shapes and dtypes from the node's inputs and attributes; throws Error(kInput) naming the
   // node, the op and both numbers.

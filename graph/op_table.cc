@@ -52,6 +52,11 @@ OpInfo differentiable(int outputs, OpInfo info) {
   return info;
 }
 
+OpInfo differentiable_by(int inputs, OpInfo info) {
+  info.differentiable_inputs = inputs;
+  return info;
+}
+
 OpInfo random(OpInfo info) {
   info.random = true;
   return info;
@@ -69,6 +74,7 @@ std::vector<OpInfo> make_table() {
   const std::size_t matmul = index_of<MatmulAttributes>();
   const std::size_t norm = index_of<NormAttributes>();
   const std::size_t running = index_of<RunningUpdateAttributes>();
+  const std::size_t combine = index_of<CombineAttributes>();
   const std::size_t scale = index_of<ScaleAttributes>();
   const std::size_t axis = index_of<AxisAttributes>();
   const std::size_t shape = index_of<ShapeAttributes>();
@@ -109,6 +115,18 @@ std::vector<OpInfo> make_table() {
       once(named(row(kBatchNormUpdate, "batch_norm_update", 4, -1, 2, running,
                      infer_batch_norm_update, nullptr, {{0, 0, true}, {1, 1, true}}),
                  {"var"})),
+      row(kBatchNormMoments, "batch_norm_moments", 2, 2, 1, none, infer_batch_norm_moments,
+          nullptr),
+      named(row(kBatchNormCombine, "batch_norm_combine", 2, 2, 3, combine, infer_batch_norm_combine,
+                nullptr),
+            {"var", "sample_var"}),
+      differentiable_by(3, row(kBatchNormApply, "batch_norm_apply", 6, 6, 1, norm,
+                               infer_batch_norm_apply, gradient_batch_norm_apply, first)),
+      row(kBatchNormGradSums, "batch_norm_grad_sums", 5, 5, 1, norm, infer_batch_norm_grad_sums,
+          nullptr),
+      named(row(kBatchNormGradInput, "batch_norm_grad_input", 7, 7, 3, norm,
+                infer_batch_norm_grad_input, nullptr, second),
+            norm_grad),
       differentiable(1, named(row(kLayerNorm, "layer_norm", 3, 3, 3, norm, infer_layer_norm,
                                   gradient_layer_norm, first),
                               statistics)),

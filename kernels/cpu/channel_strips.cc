@@ -130,6 +130,12 @@ ChannelStrips::ChannelStrips(const ChannelView& view)
   parts_ = std::clamp(rows / kFewestRows, std::int64_t{1}, (kWantedTasks - 1) / round_ + 1);
 }
 
+ChannelStrips ChannelStrips::first_images(std::int64_t count) const {
+  ChannelStrips fewer = *this;
+  fewer.view_.batch = count;
+  return fewer;
+}
+
 std::int64_t ChannelStrips::first_channel(std::int64_t strip) const {
   return strip / pieces_ * view_.lanes + strip % pieces_ * kStripLanes;
 }

@@ -34,6 +34,8 @@ struct StripCoefficients {
 class ChannelStrips {
  public:
   explicit ChannelStrips(const ChannelView& view);
+  // The same strips over the first `count` images alone; sums over none of them are zeros.
+  [[nodiscard]] ChannelStrips first_images(std::int64_t count) const;
 
   [[nodiscard]] std::int64_t strips() const { return view_.blocks * pieces_; }
   // 1 where the strips alone keep the cores busy and are small: then sums and map of a strip follow

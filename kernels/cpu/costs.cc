@@ -52,6 +52,10 @@ Rates rates_of(OpKind op) {
     case OpKind::kBatchNorm:
     case OpKind::kBatchNormGrad:
     case OpKind::kBatchNormInference:
+    case OpKind::kBatchNormMoments:
+    case OpKind::kBatchNormApply:
+    case OpKind::kBatchNormGradSums:
+    case OpKind::kBatchNormGradInput:
     case OpKind::kLayerNorm:
     case OpKind::kLayerNormGrad:
       return kNormalization;
@@ -98,6 +102,7 @@ Rates rates_of(OpKind op) {
       return kUpdating;
     case OpKind::kRelu:
     case OpKind::kReluGrad:
+    case OpKind::kBatchNormCombine:
     case OpKind::kSigmoidGrad:
     case OpKind::kTanhGrad:
     case OpKind::kAdd:

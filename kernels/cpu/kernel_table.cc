@@ -23,6 +23,16 @@ std::unique_ptr<Kernel> plan_kernel(Booking& booking) {
       return plan_batch_norm_inference(booking);
     case OpKind::kBatchNormUpdate:
       return plan_batch_norm_update(booking);
+    case OpKind::kBatchNormMoments:
+      return plan_batch_norm_moments(booking);
+    case OpKind::kBatchNormCombine:
+      return plan_batch_norm_combine(booking);
+    case OpKind::kBatchNormApply:
+      return plan_batch_norm_apply(booking);
+    case OpKind::kBatchNormGradSums:
+      return plan_batch_norm_grad_sums(booking);
+    case OpKind::kBatchNormGradInput:
+      return plan_batch_norm_grad_input(booking);
     case OpKind::kLayerNorm:
       return plan_layer_norm(booking);
     case OpKind::kLayerNormGrad:

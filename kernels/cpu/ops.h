@@ -25,6 +25,12 @@ std::unique_ptr<Kernel> plan_batch_norm(Booking& b);
 std::unique_ptr<Kernel> plan_batch_norm_grad(Booking& b);
 std::unique_ptr<Kernel> plan_batch_norm_inference(Booking& b);
 std::unique_ptr<Kernel> plan_batch_norm_update(Booking& b);
+// batch_norm_ranks.cc
+std::unique_ptr<Kernel> plan_batch_norm_moments(Booking& b);
+std::unique_ptr<Kernel> plan_batch_norm_combine(Booking& b);
+std::unique_ptr<Kernel> plan_batch_norm_apply(Booking& b);
+std::unique_ptr<Kernel> plan_batch_norm_grad_sums(Booking& b);
+std::unique_ptr<Kernel> plan_batch_norm_grad_input(Booking& b);
 // layer_norm.cc
 std::unique_ptr<Kernel> plan_layer_norm(Booking& b);
 std::unique_ptr<Kernel> plan_layer_norm_grad(Booking& b);

@@ -78,6 +78,7 @@ class Op {
     return reinterpret_cast<double*>(call_.workspace) + i * length;
   }
 
+  [[nodiscard]] const std::string& name() const { return node_.name; }
   template <class T>
   [[nodiscard]] const T& attributes() const {
     return std::get<T>(node_.attributes);
@@ -121,6 +122,13 @@ void batch_norm_inference(const Op& op);
 void batch_norm_update(const Op& op);
 void layer_norm(const Op& op);
 void layer_norm_grad(const Op& op);
+
+// norm_ranks.cc
+void batch_norm_moments(const Op& op);
+void batch_norm_combine(const Op& op);
+void batch_norm_apply(const Op& op);
+void batch_norm_grad_sums(const Op& op);
+void batch_norm_grad_input(const Op& op);
 
 // pointwise.cc
 void relu(const Op& op);

@@ -94,6 +94,14 @@ void add_images(Cases& cases) {
   const Shape image{2, 3, 9, 7};
   const Pool2dAttributes pool{.kernel = {3, 2}, .stride = {2, 2}, .padding = {1, 0}};
   cases.emplace(kBatchNorm, norm(kBatchNorm, image, {3}));
+  cases.emplace(kBatchNormApply, [=](Builder& b, std::vector<ValueId>& leaves) {
+    const ValueId x = leaf(b, leaves, image);
+    const ValueId gamma = leaf(b, leaves, {3});
+    return b.append(kBatchNormApply,
+                    {x, gamma, leaf(b, leaves, {3}), b.input("mean", {3}), b.input("var", {3}),
+                     b.input("parts", {3}, DType::kI32)},
+                    NormAttributes{}, "y")[0];
+  });
   cases.emplace(kLayerNorm, norm(kLayerNorm, {2, 5, 6}, {6}));
   cases.emplace(kMaxPool, unary(image, [=](Builder& b, ValueId x) { return b.max_pool(x, pool); }));
   cases.emplace(kAvgPool, unary(image, [=](Builder& b, ValueId x) { return b.avg_pool(x, pool); }));

@@ -165,5 +165,48 @@ TEST_F(Inference, NormalisationsReturnTheirStatistics) {
               HasSubstr("epsilon must not be negative, got -1"));
 }
 
+// Over 3 ranks: a row of mean and variance for each.
+TEST_F(Inference, BatchNormOverRanksReturnsMomentsAndTheirCombination) {
+  const ValueId x = f32({4, 5, 2, 2});
+  const ValueId parts = b.input("parts", {4}, DType::kI32);
+  const ValueId moments = append(OpKind::kBatchNormMoments, {x, parts}, NoAttributes{})[0];
+  EXPECT_EQ(shape(moments), (Shape{3, 2, 5}));
+  const auto all = append(OpKind::kBatchNormCombine, {moments, parts}, CombineAttributes{4});
+  for (const ValueId each : all) EXPECT_EQ(shape(each), (Shape{5}));
+  const ValueId scale = f32({5});
+  const auto y =
+      append(OpKind::kBatchNormApply, {x, scale, scale, all[0], all[1], parts}, NormAttributes{});
+  EXPECT_EQ(shape(y[0]), (Shape{4, 5, 2, 2}));
+  const ValueId sums =
+      append(OpKind::kBatchNormGradSums, {x, y[0], all[0], all[1], parts}, NormAttributes{})[0];
+  EXPECT_EQ(shape(sums), (Shape{2, 5}));
+  const auto grad = append(OpKind::kBatchNormGradInput,
+                           {x, y[0], all[0], all[1], scale, sums, parts}, NormAttributes{});
+  EXPECT_EQ(shape(grad[0]), (Shape{4, 5, 2, 2}));
+  EXPECT_EQ(shape(grad[1]), (Shape{5}));
+  EXPECT_EQ(shape(grad[2]), (Shape{5}));
+}
+
+TEST_F(Inference, BatchNormOverRanksRefusesPartsAndMomentsOfAnotherSize) {
+  const ValueId x = f32({4, 5, 2, 2});
+  const ValueId moments = f32({3, 2, 5});
+  const auto moments_of = [&](ValueId parts) {
+    return refusal([&] { append(OpKind::kBatchNormMoments, {x, parts}, NoAttributes{}); });
+  };
+  EXPECT_THAT(moments_of(b.input("one", {1}, DType::kI32)),
+              HasSubstr("at least 2 elements, got 1"));
+  EXPECT_THAT(moments_of(f32({4})), HasSubstr("parts must be i32, got f32"));
+  EXPECT_THAT(refusal([&] {
+                append(OpKind::kBatchNormCombine, {moments, b.input("two", {3}, DType::kI32)},
+                       CombineAttributes{4});
+              }),
+              HasSubstr("moments must have shape [2,2,5], got [3,2,5]"));
+  EXPECT_THAT(refusal([&] {
+                append(OpKind::kBatchNormCombine, {moments, b.input("three", {4}, DType::kI32)},
+                       CombineAttributes{0});
+              }),
+              HasSubstr("values must be at least 1, got 0"));
+}
+
 }  // namespace
 }  // namespace reprise::graph
