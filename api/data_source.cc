@@ -82,6 +82,13 @@ void take_image_shape(const runtime::ImageDataset& data, models::ModelOptions& o
   take(options.classes, data.classes, "--classes", data.name);
 }
 
+// Through the cache where the run has one.
+template <class Data, class Load>
+std::shared_ptr<const Data> loaded(const TrainOptions& train, const Load& load) {
+  if (train.data_cache) return train.data_cache->get<Data>(load);
+  return std::make_shared<const Data>(load());
+}
+
 runtime::ImageSplits load_images(const TrainOptions& train, const models::ModelOptions& complete) {
   const auto test = train.evaluate ? runtime::TestPart::kLoad : runtime::TestPart::kLeaveOut;
   switch (train.data.kind) {
@@ -102,8 +109,9 @@ runtime::ImageSplits load_images(const TrainOptions& train, const models::ModelO
 
 std::unique_ptr<DataSource> open_images(const TrainOptions& train, models::ModelOptions& options,
                                         const Shard& shard) {
-  runtime::ImageSplits splits = load_images(train, models::complete_options(train.model, options));
-  take_image_shape(splits.train, options);
+  const auto complete = models::complete_options(train.model, options);
+  auto splits = loaded<runtime::ImageSplits>(train, [&] { return load_images(train, complete); });
+  take_image_shape(splits->train, options);
   options = models::complete_options(train.model, options);
   return make_image_source(std::move(splits), options.batch, train.session.seed, train.augment,
                            shard);
@@ -111,10 +119,10 @@ std::unique_ptr<DataSource> open_images(const TrainOptions& train, models::Model
 
 std::unique_ptr<DataSource> open_text(const TrainOptions& train, models::ModelOptions& options,
                                       const Shard& shard) {
-  runtime::TextDataset text;
+  std::shared_ptr<const runtime::TextDataset> text;
   if (is_text(train.data.kind)) {
-    text = runtime::load_text(train.data.path);
-    take(options.vocabulary, text.vocabulary, "--vocabulary", text.name);
+    text = loaded<runtime::TextDataset>(train, [&] { return runtime::load_text(train.data.path); });
+    take(options.vocabulary, text->vocabulary, "--vocabulary", text->name);
     options = models::complete_options(train.model, options);
   } else {
     if (options.vocabulary == 0) options.vocabulary = kSyntheticVocabulary;
@@ -125,7 +133,9 @@ std::unique_ptr<DataSource> open_text(const TrainOptions& train, models::ModelOp
         base::checked_mul(options.batch, base::checked_add(options.seq_len, 1, kWhat), kWhat);
     const std::int64_t tokens = base::checked_mul(10 * kSyntheticBatches, window, kWhat);
     require_memory_for_text(options, tokens);
-    text = runtime::make_synthetic_text(options.vocabulary, tokens, train.session.seed);
+    text = loaded<runtime::TextDataset>(train, [&] {
+      return runtime::make_synthetic_text(options.vocabulary, tokens, train.session.seed);
+    });
   }
   return make_text_source(std::move(text), options.batch, options.seq_len, train.evaluate, shard);
 }
@@ -166,6 +176,7 @@ void complete_from_data(const TrainOptions& train, models::ModelOptions& options
   } else {
     TrainOptions sizes = train;
     sizes.evaluate = false;  // the test part says nothing about a step
+    sizes.data_cache = nullptr;
     (void)open_data(sizes, options);
   }
 }

@@ -5,13 +5,16 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 #include "api/session.h"
 #include "api/shard.h"
 #include "api/trainer.h"
 #include "models/model.h"
+#include "runtime/dataset.h"
 
 namespace reprise::api {
 
@@ -45,6 +48,25 @@ class DataSource {
   };
   // Writes part `index`, one of this rank's; in rising order, since state is carried on.
   virtual EvaluationPart fill_evaluation(Session& session, std::int64_t index) = 0;
+};
+
+// What runs of one process load once: the first to come loads, others wait. All of them must name
+// the same data.
+class DataCache {
+ public:
+  template <class Data, class Load>
+  [[nodiscard]] std::shared_ptr<const Data> get(const Load& load) {
+    const std::lock_guard lock(mutex_);
+    auto& data = std::get<std::shared_ptr<const Data>>(loaded_);
+    if (!data) data = std::make_shared<const Data>(load());
+    return data;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::tuple<std::shared_ptr<const runtime::ImageSplits>,
+             std::shared_ptr<const runtime::TextDataset>>
+      loaded_;
 };
 
 // For the shard's part of global batches of `options.batch` items. Loads the data and completes

@@ -17,40 +17,40 @@ constexpr std::int64_t kAugmentationPadding = 4;  // He et al. 2016, section 4.2
 
 class ImageSource final : public DataSource {
  public:
-  ImageSource(runtime::ImageSplits splits, std::int64_t batch, std::uint64_t seed, bool augment,
-              const Shard& shard)
+  ImageSource(std::shared_ptr<const runtime::ImageSplits> splits, std::int64_t batch,
+              std::uint64_t seed, bool augment, const Shard& shard)
       : splits_(std::move(splits)),
-        normalisation_(runtime::measure_normalisation(splits_.train)),
+        normalisation_(runtime::measure_normalisation(splits_->train)),
         augmentation_{.pad = augment ? kAugmentationPadding : 0, .flip = augment},
         batch_(batch),
         seed_(seed),
         shard_(shard) {
-    if (splits_.train.items() < batch) {
+    if (splits_->train.items() < batch) {
       throw base::input_error("--batch {}: data set '{}' has only {} training images", batch,
-                              splits_.train.name, splits_.train.items());
+                              splits_->train.name, splits_->train.items());
     }
     reserve(shard.planned(batch));
   }
 
   [[nodiscard]] std::int64_t steps_per_epoch() const override {
-    return splits_.train.items() / batch_;
+    return splits_->train.items() / batch_;
   }
   [[nodiscard]] std::int64_t items_per_step() const override { return batch_; }
   [[nodiscard]] std::string_view item_name() const override { return "images"; }
   [[nodiscard]] std::string fingerprint() const override {
-    return runtime::fingerprint(splits_.train);
+    return runtime::fingerprint(splits_->train);
   }
 
   void fill(Session& session, std::int64_t epoch, std::int64_t index) override {
     if (epoch != order_epoch_) {
       order_ =
-          runtime::shuffled_order(splits_.train.items(), seed_, static_cast<std::uint64_t>(epoch));
+          runtime::shuffled_order(splits_->train.items(), seed_, static_cast<std::uint64_t>(epoch));
       order_epoch_ = epoch;
     }
     const auto items = std::span<const std::uint32_t>(order_).subspan(
         static_cast<std::size_t>(index * batch_ + shard_.begin(batch_)),
         static_cast<std::size_t>(shard_.count(batch_)));
-    runtime::fill_image_batch(splits_.train, items, shard_.planned(batch_), normalisation_,
+    runtime::fill_image_batch(splits_->train, items, shard_.planned(batch_), normalisation_,
                               augmentation_, seed_, static_cast<std::uint64_t>(epoch), images_,
                               labels_);
     session.set_input("images", std::as_bytes(std::span(images_)));
@@ -68,12 +68,12 @@ class ImageSource final : public DataSource {
   }
 
   [[nodiscard]] std::int64_t evaluation_parts() const override {
-    return (splits_.test.items() + evaluation_batch_ - 1) / evaluation_batch_;
+    return (splits_->test.items() + evaluation_batch_ - 1) / evaluation_batch_;
   }
 
   EvaluationPart fill_evaluation(Session& session, std::int64_t index) override {
     const std::int64_t first = index * evaluation_batch_;
-    const std::int64_t count = std::min(evaluation_batch_, splits_.test.items() - first);
+    const std::int64_t count = std::min(evaluation_batch_, splits_->test.items() - first);
     std::vector<std::uint32_t> items(static_cast<std::size_t>(count));
     for (std::size_t i = 0; i < items.size(); ++i)
       items[i] = static_cast<std::uint32_t>(first) + static_cast<std::uint32_t>(i);
@@ -81,7 +81,7 @@ class ImageSource final : public DataSource {
     const auto images =
         std::span(images_).first(pixels * static_cast<std::size_t>(evaluation_batch_));
     const auto labels = std::span(labels_).first(static_cast<std::size_t>(evaluation_batch_));
-    runtime::fill_image_batch(splits_.test, items, evaluation_batch_, normalisation_, {}, seed_, 0,
+    runtime::fill_image_batch(splits_->test, items, evaluation_batch_, normalisation_, {}, seed_, 0,
                               images, labels);
     session.set_evaluation_input("images", std::as_bytes(images));
     session.set_evaluation_input("labels", std::as_bytes(labels));
@@ -90,12 +90,12 @@ class ImageSource final : public DataSource {
 
  private:
   void reserve(std::int64_t batch) {
-    const auto& data = splits_.train;
+    const auto& data = splits_->train;
     images_.resize(static_cast<std::size_t>(batch * data.channels * data.height * data.width));
     labels_.resize(static_cast<std::size_t>(batch));
   }
 
-  runtime::ImageSplits splits_;
+  std::shared_ptr<const runtime::ImageSplits> splits_;
   runtime::Normalisation normalisation_;
   runtime::Augmentation augmentation_;
   std::int64_t batch_;
@@ -110,8 +110,8 @@ class ImageSource final : public DataSource {
 
 }  // namespace
 
-std::unique_ptr<DataSource> make_image_source(runtime::ImageSplits splits, std::int64_t batch,
-                                              std::uint64_t seed, bool augment,
+std::unique_ptr<DataSource> make_image_source(std::shared_ptr<const runtime::ImageSplits> splits,
+                                              std::int64_t batch, std::uint64_t seed, bool augment,
                                               const Shard& shard) {
   return std::make_unique<ImageSource>(std::move(splits), batch, seed, augment, shard);
 }

@@ -10,12 +10,12 @@
 
 namespace reprise::api {
 
-[[nodiscard]] std::unique_ptr<DataSource> make_image_source(runtime::ImageSplits splits,
-                                                            std::int64_t batch, std::uint64_t seed,
-                                                            bool augment, const Shard& shard);
+[[nodiscard]] std::unique_ptr<DataSource> make_image_source(
+    std::shared_ptr<const runtime::ImageSplits> splits, std::int64_t batch, std::uint64_t seed,
+    bool augment, const Shard& shard);
 // With `evaluate`, Error(kInput) when the test part is too short for one window.
-[[nodiscard]] std::unique_ptr<DataSource> make_text_source(runtime::TextDataset text,
-                                                           std::int64_t batch, std::int64_t seq_len,
-                                                           bool evaluate, const Shard& shard);
+[[nodiscard]] std::unique_ptr<DataSource> make_text_source(
+    std::shared_ptr<const runtime::TextDataset> text, std::int64_t batch, std::int64_t seq_len,
+    bool evaluate, const Shard& shard);
 
 }  // namespace reprise::api

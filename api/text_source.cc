@@ -16,13 +16,13 @@ namespace {
 
 class TextSource final : public DataSource {
  public:
-  TextSource(runtime::TextDataset text, std::int64_t batch, std::int64_t seq_len,
-             const Shard& shard)
+  TextSource(std::shared_ptr<const runtime::TextDataset> text, std::int64_t batch,
+             std::int64_t seq_len, const Shard& shard)
       : text_(std::move(text)),
         batch_(batch),
         seq_len_(seq_len),
         shard_(shard),
-        training_(text_.train, batch, seq_len) {
+        training_(text_->train, batch, seq_len) {
     tokens_.resize(static_cast<std::size_t>(batch * seq_len));
     targets_.resize(tokens_.size());
     own_tokens_.resize(static_cast<std::size_t>(shard.planned(batch) * seq_len));
@@ -33,7 +33,7 @@ class TextSource final : public DataSource {
   [[nodiscard]] std::int64_t items_per_step() const override { return batch_ * seq_len_; }
   [[nodiscard]] std::string_view item_name() const override { return "tokens"; }
   [[nodiscard]] std::string fingerprint() const override {
-    return runtime::fingerprint(text_.train);
+    return runtime::fingerprint(text_->train);
   }
 
   void fill(Session& session, std::int64_t /*epoch*/, std::int64_t index) override {
@@ -52,7 +52,7 @@ class TextSource final : public DataSource {
 
   void set_evaluation(const models::ModelOptions& options) override {
     evaluation_seq_len_ = options.seq_len;
-    evaluation_.emplace(text_.test, batch_, options.seq_len);
+    evaluation_.emplace(text_->test, batch_, options.seq_len);
   }
 
   // Each rank has the same streams in every window.
@@ -90,7 +90,7 @@ class TextSource final : public DataSource {
     }
   }
 
-  runtime::TextDataset text_;
+  std::shared_ptr<const runtime::TextDataset> text_;
   std::int64_t batch_, seq_len_;
   Shard shard_;
   runtime::TextWindows training_;
@@ -118,10 +118,10 @@ void require_test_window(const runtime::TextDataset& text, std::int64_t batch,
 
 }  // namespace
 
-std::unique_ptr<DataSource> make_text_source(runtime::TextDataset text, std::int64_t batch,
-                                             std::int64_t seq_len, bool evaluate,
-                                             const Shard& shard) {
-  if (evaluate) require_test_window(text, batch, seq_len);
+std::unique_ptr<DataSource> make_text_source(std::shared_ptr<const runtime::TextDataset> text,
+                                             std::int64_t batch, std::int64_t seq_len,
+                                             bool evaluate, const Shard& shard) {
+  if (evaluate) require_test_window(*text, batch, seq_len);
   return std::make_unique<TextSource>(std::move(text), batch, seq_len, shard);
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -55,6 +56,8 @@ struct TrainOptions {
   // lstm, gru: model_options.chunk is chosen together with the plan (api/chunk.h); a resumed run
   // takes that of its snapshot.
   bool choose_chunk = false;
+  // Runs of one process on the same data share what they load; null: this one loads its own.
+  std::shared_ptr<class DataCache> data_cache{};
 };
 
 struct TrainReport {

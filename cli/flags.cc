@@ -244,7 +244,8 @@ void add_device_flags(CLI::App& app, Flags& flags) {
   api::SessionOptions& session = flags.train.session;
   app.option_defaults()->group("Device");
   add_value(app, "--device", "NAME", "cpu (the default) or reference (slow, double precision)",
-            [&session](const std::string& text) {
+            [&flags, &session](const std::string& text) {
+              flags.device_given = true;
               session.device = parse_choice(
                   "--device", text, {graph::kBackendNames.begin(), graph::kBackendNames.end()});
             });
@@ -295,6 +296,12 @@ void add_run_flags(CLI::App& app, Flags& flags) {
 
 void add_ranks_flags(CLI::App& app, Flags& flags) {
   app.option_defaults()->group("Several ranks");
+  add_value(app, "--devices", "NAME:COUNT",
+            "several devices in this process, such as cpu:4: each takes its part of every batch, "
+            "with --budget and --threads for each (default: the cores shared out)",
+            [&flags](const std::string& text) {
+              flags.devices = with_flag("--devices", [&] { return api::parse_devices(text); });
+            });
   add_value(app, "--comm-timeout", "SECONDS",
             "of what ranks do together: a rank that does not come by then has failed (30)",
             [&flags](const std::string& text) {
@@ -313,6 +320,10 @@ api::TrainOptions complete_flags(const Flags& flags) {
   if (session.plan.segments != 0 && session.plan.planner != "segments") {
     throw base::input_error("--segments {}: planner {} takes none; add --planner segments",
                             session.plan.segments, session.plan.planner);
+  }
+  if (flags.devices && flags.device_given && flags.devices->device != session.device) {
+    throw base::input_error("--device {} and --devices {}:{} name different devices; leave one out",
+                            session.device, flags.devices->device, flags.devices->count);
   }
   if (train.save_every > 0 && train.save_folder.empty()) {
     throw base::input_error("--save-every {}: say where with --save DIR", train.save_every);

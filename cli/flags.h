@@ -7,6 +7,7 @@
 
 #include "CLI/CLI.hpp"
 
+#include "api/devices.h"
 #include "api/trainer.h"
 
 namespace reprise::cli {
@@ -18,6 +19,8 @@ struct Flags {
   std::string budget_text = "unlimited";  // as the user wrote it, for messages
   bool data_given = false;
   std::int64_t comm_timeout_seconds = 30;
+  bool device_given = false;
+  std::optional<api::DeviceList> devices{};  // of this process, where --devices was given
 
   struct OptimizerFlags {
     std::string name = "momentum";
@@ -39,7 +42,7 @@ void add_optimizer_flags(CLI::App& app, Flags& flags);  // --optimizer --lr ...
 void add_planner_flags(CLI::App& app, Flags& flags);    // --budget --planner --segments
 void add_device_flags(CLI::App& app, Flags& flags);     // --device --threads --seed
 void add_costs_flag(CLI::App& app, Flags& flags);       // --costs; the cache where it is not given
-void add_ranks_flags(CLI::App& app, Flags& flags);      // --comm-timeout --compare-every
+void add_ranks_flags(CLI::App& app, Flags& flags);      // --devices --comm-timeout ...
 void add_run_flags(CLI::App& app, Flags& flags);        // --steps --epochs --save --resume ...
 
 // Checks what only all flags together can tell, and completes `flags.train`.

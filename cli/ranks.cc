@@ -111,4 +111,13 @@ std::shared_ptr<runtime::comm::Communicator> join_ranks(Context& context,
           }};
 }
 
+void require_one_rank(std::string_view flag) {
+  const auto environment = runtime::comm::read_rank_environment();
+  if (environment.world_size == 1) return;
+  throw base::input_error(
+      "{}: this process is rank {} of {} already, as its environment says; several processes with "
+      "several devices each are not supported, start as many more ranks instead",
+      flag, environment.rank, environment.world_size);
+}
+
 }  // namespace reprise::cli

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <memory>
+#include <string_view>
 
 #include "cli/command.h"
 
@@ -17,5 +18,9 @@ namespace reprise::cli {
 // runtime::comm::read_rank_environment() and make_gloo_communicator() do.
 [[nodiscard]] std::shared_ptr<runtime::comm::Communicator> join_ranks(
     Context& context, std::chrono::milliseconds timeout, api::SessionOptions& session);
+
+// Error(kInput) naming `flag`, which is for a process alone, where the environment says that this
+// is one of several ranks.
+void require_one_rank(std::string_view flag);
 
 }  // namespace reprise::cli

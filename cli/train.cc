@@ -65,13 +65,19 @@ int run_silently(const api::TrainOptions& options, Context& context) {
 
 int run_train(const Flags& flags, Context& context) {
   api::TrainOptions options = complete_flags(flags);
-  options.session.ranks =
-      join_ranks(context, std::chrono::seconds(flags.comm_timeout_seconds), options.session);
+  const std::chrono::seconds timeout(flags.comm_timeout_seconds);
+  if (flags.devices) {
+    require_one_rank(fmt::format("--devices {}:{}", flags.devices->device, flags.devices->count));
+  } else {
+    options.session.ranks = join_ranks(context, timeout, options.session);
+  }
   if (options.session.ranks && options.session.ranks->rank() != 0)
     return run_silently(options, context);
   if (!flags.data_given) context.err << "no --data given: training on synthetic data\n";
   Watcher watcher(context);
-  const auto outcome = api::train(options, watcher.hooks());
+  const auto outcome =
+      flags.devices ? api::train_on_devices(options, *flags.devices, timeout, watcher.hooks())
+                    : api::train(options, watcher.hooks());
   watcher.finish();
   if (const auto* infeasible = std::get_if<planner::Infeasible>(&outcome)) {
     return report_infeasible(context, *infeasible, options.model, options.session.plan.planner,
@@ -103,7 +109,8 @@ Action add_train(CLI::App& app) {
       "Plans a training step inside the budget, then trains. The result does not depend on the\n"
       "budget or the planner, not by a bit: recomputation only costs time.\n"
       "\n"
-      "Started on several ranks ('reprise launch', torchrun), it shares each batch among them.\n"
+      "Started on several ranks ('reprise launch', torchrun), it shares each batch among them;\n"
+      "with --devices, among several devices of one process.\n"
       "\n"
       "Ctrl-C ends the run after the current step, with a snapshot when --save is given; a second\n"
       "one, or the first one while it still plans, ends it at once.");

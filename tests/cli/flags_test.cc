@@ -124,7 +124,8 @@ TEST(Flags, EveryFlagReachesTheRun) {
   add_optimizer_flags(app, flags);
   app.parse(
       "--model lstm --data text:book.txt --batch 4 --classes 7 --image 3x5x6 --hidden 8 --layers 2 "
-      "--embedding 9 --vocabulary 11 --seq-len 12 --chunk 3 --dropout 0.25 --stateless --steps 10 "
+      "--embedding 9 --vocabulary 11 --seq-len 12 --chunk 3 --dropout 0.25 --stateless "
+      "--sync-batch-norm --steps 10 "
       "--save out --save-every 5 --resume old --augment --no-eval --debug --budget 40% "
       "--planner segments --segments 6 --device reference --threads 2 --seed 77 --optimizer "
       "nesterov --lr 0.5 --lr-schedule step:20:0.5 --warmup 3 --momentum 0.8 --weight-decay 0.01");
@@ -142,6 +143,7 @@ TEST(Flags, EveryFlagReachesTheRun) {
   EXPECT_EQ((std::vector{model.seq_len, model.chunk}), (std::vector<std::int64_t>{12, 3}));
   EXPECT_DOUBLE_EQ(model.dropout, 0.25);
   EXPECT_FALSE(model.stateful);
+  EXPECT_TRUE(train.session.synchronise_batch_norm);
   EXPECT_EQ(train.steps, 10);
   EXPECT_EQ(train.save_folder, "out");
   EXPECT_EQ(train.save_every, 5);

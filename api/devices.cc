@@ -1,0 +1,174 @@
+#include "api/devices.h"
+
+#include <algorithm>
+#include <charconv>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "fmt/ranges.h"
+
+#include "api/data_source.h"
+#include "base/error.h"
+#include "graph/prepared_names.h"
+#include "runtime/comm/thread_communicator.h"
+#include "runtime/processor_info.h"
+
+namespace reprise::api {
+namespace {
+
+using Outcome = std::variant<TrainReport, planner::Infeasible>;
+constexpr int kMostDevices = 256;
+
+// Is it word of another device's fault?
+bool is_echo(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const runtime::comm::CommError& error) {
+    const auto& culprit = error.failure().rank;
+    return culprit && *culprit != error.rank();
+  } catch (...) {
+    return false;
+  }
+}
+
+[[noreturn]] void rethrow_from(std::size_t device, const std::exception_ptr& thrown) {
+  if (device == 0) std::rethrow_exception(thrown);
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const Diverged& error) {
+    throw Diverged(fmt::format("device {}: {}", device, error.what()));
+  } catch (const base::Error& error) {
+    throw base::Error(error.kind(), fmt::format("device {}: {}", device, error.what()));
+  } catch (const std::bad_alloc&) {
+    throw base::device_error("device {}: the host is out of memory", device);
+  } catch (const std::exception& error) {
+    throw base::Error(base::ErrorKind::kInternal,
+                      fmt::format("device {}: {}", device, error.what()));
+  }
+}
+
+// What the devices came to, and who failed first.
+class Ends {
+ public:
+  explicit Ends(std::size_t devices) : outcomes_(devices), thrown_(devices) {}
+
+  void ended(std::size_t device, Outcome outcome) {
+    const std::lock_guard lock(mutex_);
+    outcomes_[device] = std::move(outcome);
+  }
+  void failed(std::size_t device, std::exception_ptr thrown) {
+    const std::lock_guard lock(mutex_);
+    thrown_[device] = std::move(thrown);
+    order_.push_back(device);
+  }
+
+  // After all have ended. What is wrong with the flags or the data is wrong on every device: then
+  // device 0 says it.
+  [[nodiscard]] Outcome result() {
+    if (order_.empty()) return std::move(*outcomes_[0]);
+    if (thrown_[0] && !is_echo(thrown_[0])) rethrow_from(0, thrown_[0]);
+    const auto culprit = std::find_if(order_.begin(), order_.end(), [&](std::size_t device) {
+      return !is_echo(thrown_[device]);
+    });
+    const std::size_t device = culprit == order_.end() ? order_.front() : *culprit;
+    rethrow_from(device, thrown_[device]);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::optional<Outcome>> outcomes_;
+  std::vector<std::exception_ptr> thrown_;
+  std::vector<std::size_t> order_;  // of those that failed
+};
+
+// Devices but the first leave the talking to it.
+TrainHooks silent(const TrainHooks& hooks) {
+  TrainHooks quiet;
+  quiet.stop = hooks.stop;
+  return quiet;
+}
+
+void run_device(const TrainOptions& options, const TrainHooks& hooks,
+                std::unique_ptr<runtime::comm::Communicator> end, Ends& ends) {
+  const auto device = static_cast<std::size_t>(end->rank());
+  try {
+    TrainOptions mine = options;
+    mine.session.ranks = std::move(end);
+    ends.ended(device, train(mine, device == 0 ? hooks : silent(hooks)));
+  } catch (...) {
+    ends.failed(device, std::current_exception());
+  }
+}
+
+}  // namespace
+
+DeviceList parse_devices(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  const std::string_view name = text.substr(0, colon);
+  const auto fault = [&](std::string_view what) {
+    return base::input_error("'{}': {}; expected NAME:COUNT, such as cpu:4, with NAME one of {}",
+                             text, what, fmt::join(graph::kBackendNames, ", "));
+  };
+  const auto& names = graph::kBackendNames;
+  if (std::find(names.begin(), names.end(), name) == names.end())
+    throw fault(fmt::format("there is no device '{}'", name));
+  DeviceList list{.device = std::string(name)};
+  if (colon == std::string_view::npos) return list;
+  const std::string_view number = text.substr(colon + 1);
+  const auto [end, error] =
+      std::from_chars(number.data(), number.data() + number.size(), list.count);
+  if (error != std::errc{} || end != number.data() + number.size())
+    throw fault(fmt::format("'{}' is no number of devices", number));
+  if (list.count < 1 || list.count > kMostDevices)
+    throw fault(fmt::format("the number of devices must lie in [1, {}]", kMostDevices));
+  return list;
+}
+
+Outcome train_on_devices(const TrainOptions& options, const DeviceList& devices,
+                         std::chrono::milliseconds timeout, const TrainHooks& hooks) {
+  if (options.session.ranks) {
+    throw base::input_error(
+        "{} devices in a process that is one of several ranks; use one device "
+        "a process and as many more ranks",
+        devices.count);
+  }
+  TrainOptions each = options;
+  each.session.device = devices.device;
+  if (devices.count == 1) return train(each, hooks);
+  each.data_cache = std::make_shared<DataCache>();
+  if (each.session.threads == 0)
+    each.session.threads = std::max(1, runtime::read_processor().cores / devices.count);
+  auto group = runtime::comm::make_thread_group(
+      {.world_size = devices.count, .timeout = timeout, .name = "devices"});
+  Ends ends(group.size());
+  std::vector<std::thread> others;
+  const auto join = [&] {
+    for (std::thread& thread : others) thread.join();
+  };
+  try {
+    for (std::size_t device = 1; device < group.size(); ++device) {
+      others.emplace_back([&, end = std::move(group[device])]() mutable {
+        run_device(each, hooks, std::move(end), ends);
+      });
+    }
+  } catch (...) {  // no thread to be had; those that run hear that device 0 has left
+    group[0]->abort("a thread could not be started");
+    join();
+    throw;
+  }
+  run_device(each, hooks, std::move(group[0]), ends);
+  join();
+  Outcome outcome = ends.result();
+  if (auto* report = std::get_if<TrainReport>(&outcome)) {
+    // Device 0 took the arenas of the others for overhead.
+    const Bytes arenas = (devices.count - 1) * report->plan.peak_bytes;
+    report->process_overhead_bytes = std::max<Bytes>(0, report->process_overhead_bytes - arenas);
+  }
+  return outcome;
+}
+
+}  // namespace reprise::api
