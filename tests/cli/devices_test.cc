@@ -19,9 +19,9 @@ std::vector<std::string> train_flags(const std::vector<std::string>& more) {
 }
 
 TEST(DevicesFlag, TrainsAsOneDeviceDoes) {
-  const Ran alone = run_cli(train_flags({"--threads", "1"}));
+  const Ran alone = run_cli(train_flags({}));
   ASSERT_EQ(alone.code, 0) << alone.err;
-  const Ran ran = run_cli(train_flags({"--threads", "1", "--devices", "cpu:3"}));
+  const Ran ran = run_cli(train_flags({"--devices", "cpu:3"}));
   ASSERT_EQ(ran.code, 0) << ran.err;
   EXPECT_EQ(ran.document()["world_size"], 3);
   const auto losses = ran.document()["losses"], wanted = alone.document()["losses"];
