@@ -185,12 +185,16 @@ void Launcher::suspect() {
 }
 
 void Launcher::signal_all(int signal, bool because_of_failure) {
-  for (Rank& rank : ranks_) {
-    if (!rank.running()) continue;
-    rank.end.killed = rank.end.killed || because_of_failure;
-    ::kill(-rank.process.pid, signal);
-    if (signal == SIGTERM) ::kill(-rank.process.pid, SIGCONT);  // a stopped one hears it, too
+  const auto send = [&](int each) {
+    for (const Rank& rank : ranks_)
+      if (rank.running()) ::kill(-rank.process.pid, each);
+  };
+  if (because_of_failure) {
+    for (Rank& rank : ranks_) rank.end.killed = rank.end.killed || rank.running();
+    send(SIGSTOP);  // or some would see others end before their own turn, and blame those
   }
+  send(signal);
+  if (signal == SIGTERM) send(SIGCONT);  // a stopped one hears it, too
 }
 
 void Launcher::escalate() {

@@ -16,7 +16,7 @@ Checked each time:
   - and for a signal (SIGTERM or SIGINT to launch, SIGTERM to one rank): all end with 0 and a snapshot,
     from which a run goes on likewise
 
-Takes about 10 minutes on two idle cores, which is why it is no part of scripts/test.sh.
+Takes about 10 minutes, which is why it is no part of scripts/test.sh.
 Usage: tests/long/rank_faults.py [--program build/release/bin/reprise] [--runs 40] [--seed 1]
        [--only NUMBER] [--ranks N] [--network mlp] [--shim FILE] [--keep FOLDER]
 """

@@ -1,8 +1,11 @@
 // A rank that throws, leaves, is late or calls something else: all others end, soon, and say who.
 
+#include <atomic>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "runtime/comm/membership.h"
 #include "tests/runtime/comm_kinds.h"
 
 namespace reprise::runtime::comm::testing {
@@ -101,6 +104,43 @@ TEST_P(CommunicatorFailures, DestroyingWithAnOperationUnderWayEndsIt) {
     end.barrier();
   });
   EXPECT_THAT(thrown[1], HasSubstr("rank 0"));
+}
+
+// Gloo would wait for its connections five times the time-out, and hear of nothing.
+TEST(GlooFailures, ARankThatGivesUpWhileOthersConnectEndsThemAtOnce) {
+  if (!has_gloo()) GTEST_SKIP() << "this build has no Gloo";
+  Socket listening = listen_at({"127.0.0.1", 0, "a test"});
+  const Endpoint store{"127.0.0.1", local_port(listening), "a test"};
+  std::thread other([&] {
+    Membership joins_only(
+        {.job = "test", .rank = 1, .world_size = 2, .store = store, .timeout = 60s});
+    std::this_thread::sleep_for(300ms);
+    joins_only.fail("disk on fire");
+  });
+  GlooOptions options{.environment = {.world_size = 2,
+                                      .master_address = store.host,
+                                      .store_port = store.port,
+                                      .store_port_origin = "a test",
+                                      .job = "test"},
+                      .timeout = 60s,
+                      .variables = [](const char*) { return nullptr; },
+                      .store_socket = listening.release()};
+  std::atomic<int> told{0};
+  options.failed = [&](const Failure& failure) {
+    EXPECT_EQ(failure, (Failure{1, "disk on fire"}));
+    ++told;
+  };
+  const auto begin = Clock::now();
+  try {
+    (void)make_gloo_communicator(options);
+    ADD_FAILURE() << "connected";
+  } catch (const CommError& error) {
+    EXPECT_EQ(error.operation(), "connecting");
+    EXPECT_EQ(error.failure(), (Failure{1, "disk on fire"}));
+  }
+  EXPECT_LT(Clock::now() - begin, 20s);
+  EXPECT_EQ(told, 1);
+  other.join();
 }
 
 }  // namespace
