@@ -1,7 +1,7 @@
 // What several ranks compute in their first step against one that has the whole batch: losses and
 // gradients, for each model, size of batch, number of ranks, communicator and planner. On the
-// reference backend, whose sums are f64: in f32 twenty batch norms turn the last bit of a statistic
-// into 1e-4 of a gradient, whoever computes it.
+// reference backend, whose sums are f64: what rounding to f32 does to gradients behind twenty batch
+// norms would hide a small fault.
 
 #include <cmath>
 #include <map>
