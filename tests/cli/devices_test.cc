@@ -51,11 +51,11 @@ TEST(DevicesFlag, EveryMisuseIsAnErrorThatNamesTheFlag) {
 }
 
 TEST(DevicesFlag, IsRefusedInAProcessThatIsOneOfSeveralRanks) {
-  setenv("RANK", "1", 1);
-  setenv("WORLD_SIZE", "2", 1);
+  const std::pair<const char*, const char*> variables[] = {
+      {"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "29500"}};
+  for (const auto& [name, value] : variables) setenv(name, value, 1);
   const Ran ran = run_cli({"train", "--model", "mlp", "--devices", "cpu:2"});
-  unsetenv("RANK");
-  unsetenv("WORLD_SIZE");
+  for (const auto& [name, value] : variables) unsetenv(name);
   EXPECT_EQ(ran.code, 2);
   EXPECT_THAT(ran.err, AllOf(HasSubstr("--devices cpu:2"), HasSubstr("rank 1 of 2")));
 }
