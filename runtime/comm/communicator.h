@@ -20,6 +20,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -62,6 +63,13 @@ struct Ticket {
   std::uint64_t sequence = 0;
 };
 
+// When an operation ran, from its begin on this rank (not from its start by the caller) to its end.
+struct OperationRun {
+  std::uint64_t sequence = 0;
+  std::chrono::steady_clock::time_point begin{}, end{};
+};
+using OperationWatch = std::function<void(const OperationRun&)>;
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -79,6 +87,11 @@ class Communicator {
   // wait(). Operations run in the order of their start, while the caller goes on.
   virtual Ticket start_all_reduce(std::span<std::byte> data, ElementType type,
                                   Reduction reduction) = 0;
+  // The same for several stretches of memory as if they lay one behind the other, in one operation.
+  // Each is a whole number of elements, and all ranks' have the same sizes. `pieces` itself is the
+  // communicator's until wait(), too.
+  virtual Ticket start_all_reduce_pieces(std::span<const std::span<std::byte>> pieces,
+                                         ElementType type, Reduction reduction) = 0;
   // Until the operation of that ticket, and with it all earlier ones, has finished.
   virtual void wait(Ticket ticket) = 0;
 
@@ -87,6 +100,10 @@ class Communicator {
   virtual void barrier() = 0;
   // Every rank's bytes, in the order of the ranks; their lengths may differ, each at most 1 MiB.
   [[nodiscard]] virtual std::vector<std::string> all_gather(std::string_view mine) = 0;
+
+  // Tells `watch` of each operation from here on, on the thread that ran it, before a wait() for it
+  // returns; it must not call back. An empty one ends that.
+  virtual void set_watch(OperationWatch watch) = 0;
 
   // This rank gives up: operations under way and to come fail, here and on all other ranks, with
   // this rank named and `reason` told. A rank that leaves by an exception says so this way; one

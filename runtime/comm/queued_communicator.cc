@@ -3,12 +3,29 @@
 #include <utility>
 
 namespace reprise::runtime::comm {
+namespace {
+
+void require_whole(std::span<const std::byte> data, ElementType type) {
+  if (data.size() % element_bytes(type) == 0) return;
+  throw base::input_error("all_reduce: {} bytes are no whole number of {} elements", data.size(),
+                          element_name(type));
+}
+
+}  // namespace
+
+std::size_t Operation::bytes() const {
+  std::size_t sum = 0;
+  for (std::size_t i = 0; i < piece_count(); ++i) sum += piece(i).size();
+  return sum;
+}
 
 std::string Operation::text() const {
   switch (kind) {
     case Kind::kAllReduce:
-      return fmt::format("all_reduce {} ({} x {}, {})", sequence, element_name(type),
-                         data.size() / element_bytes(type), reduction_name(reduction));
+      return fmt::format("all_reduce {} ({} x {}{}, {})", sequence, element_name(type),
+                         bytes() / element_bytes(type),
+                         pieces.empty() ? "" : fmt::format(" in {} pieces", pieces.size()),
+                         reduction_name(reduction));
     case Kind::kBroadcast:
       return fmt::format("broadcast {} ({} bytes from rank {})", sequence, data.size(), root);
     case Kind::kBarrier:
@@ -67,6 +84,7 @@ void QueuedCommunicator::loop() {
     running_ = true;
     lock.unlock();
     std::exception_ptr thrown;
+    const auto begin = std::chrono::steady_clock::now();
     try {
       execute(operation);
     } catch (const CommError&) {
@@ -76,8 +94,10 @@ void QueuedCommunicator::loop() {
       thrown = std::make_exception_ptr(CommError(options_.rank, operation.text(), failure));
       interrupt(failure);  // the others hear of it
     }
+    const auto end = std::chrono::steady_clock::now();
     lock.lock();
     running_ = false;
+    if (!thrown && watch_) watch_({operation.sequence, begin, end});
     if (thrown) {
       if (!failure_) failure_ = thrown;
     } else {
@@ -100,12 +120,26 @@ void QueuedCommunicator::wait(Ticket ticket) {
 
 Ticket QueuedCommunicator::start_all_reduce(std::span<std::byte> data, ElementType type,
                                             Reduction reduction) {
-  if (data.size() % element_bytes(type) != 0) {
-    throw base::input_error("all_reduce: {} bytes are no whole number of {} elements", data.size(),
-                            element_name(type));
-  }
+  require_whole(data, type);
   return enqueue(
       {.kind = Operation::Kind::kAllReduce, .data = data, .type = type, .reduction = reduction});
+}
+
+Ticket QueuedCommunicator::start_all_reduce_pieces(std::span<const std::span<std::byte>> pieces,
+                                                   ElementType type, Reduction reduction) {
+  for (const auto& piece : pieces) require_whole(piece, type);
+  Operation operation{.kind = Operation::Kind::kAllReduce, .type = type, .reduction = reduction};
+  if (pieces.size() == 1) {
+    operation.data = pieces[0];
+  } else {
+    operation.pieces = pieces;
+  }
+  return enqueue(std::move(operation));
+}
+
+void QueuedCommunicator::set_watch(OperationWatch watch) {
+  const std::lock_guard lock(mutex_);
+  watch_ = std::move(watch);
 }
 
 void QueuedCommunicator::broadcast(std::span<std::byte> data, int root) {

@@ -17,13 +17,20 @@ namespace reprise::runtime::comm {
 struct Operation {
   enum class Kind : std::uint8_t { kAllReduce, kBroadcast, kBarrier, kAllGather };
   Kind kind = Kind::kBarrier;
-  std::span<std::byte> data{};
+  std::span<std::byte> data{};                     // of all kinds but all_gather
+  std::span<const std::span<std::byte>> pieces{};  // all_reduce of several: instead of `data`
   ElementType type = ElementType::kF32;
   Reduction reduction = Reduction::kSum;
   int root = 0;
   std::string_view mine{};  // all_gather
   std::vector<std::string>* gathered = nullptr;
   std::uint64_t sequence = 0;  // from 1; the same on all ranks
+
+  [[nodiscard]] std::size_t piece_count() const { return pieces.empty() ? 1 : pieces.size(); }
+  [[nodiscard]] std::span<std::byte> piece(std::size_t index) const {
+    return pieces.empty() ? data : pieces[index];
+  }
+  [[nodiscard]] std::size_t bytes() const;  // of all pieces
 
   // What must be the same on every rank, as text: "all_reduce 17 (f32 x 1000, sum)".
   [[nodiscard]] std::string text() const;
@@ -35,10 +42,13 @@ class QueuedCommunicator : public Communicator {
 
   [[nodiscard]] const CommOptions& options() const final { return options_; }
   Ticket start_all_reduce(std::span<std::byte> data, ElementType type, Reduction reduction) final;
+  Ticket start_all_reduce_pieces(std::span<const std::span<std::byte>> pieces, ElementType type,
+                                 Reduction reduction) final;
   void wait(Ticket ticket) final;
   void broadcast(std::span<std::byte> data, int root) final;
   void barrier() final;
   [[nodiscard]] std::vector<std::string> all_gather(std::string_view mine) final;
+  void set_watch(OperationWatch watch) final;
   void abort(std::string_view reason) noexcept final;
 
  protected:
@@ -65,6 +75,7 @@ class QueuedCommunicator : public Communicator {
   std::deque<Operation> waiting_;
   std::uint64_t started_ = 0, finished_ = 0;  // sequence numbers
   std::exception_ptr failure_;
+  OperationWatch watch_;
   bool running_ = false;  // an execute() is under way
   bool stopping_ = false;
 };

@@ -184,19 +184,47 @@ class ThreadCommunicator final : public QueuedCommunicator {
     }
   }
 
-  // A block at a time, so that it stays in the cache while all ranks' are added.
+  // This rank's part of all pieces as if they lay one behind the other.
   void reduce_part(const Operation& operation) const {
+    require_same_pieces(operation);
     const std::size_t size = element_bytes(operation.type);
-    const Part part = part_of(operation.data.size() / size, world_size(), rank());
+    const Part part = part_of(operation.bytes() / size, world_size(), rank());
+    std::size_t begin = 0;  // of a piece
+    for (std::size_t piece = 0; piece < operation.piece_count(); ++piece) {
+      const std::size_t end = begin + operation.piece(piece).size() / size;
+      const Part mine{std::max(begin, part.begin), std::min(end, part.end)};
+      if (mine.begin < mine.end)
+        reduce_piece(operation, piece, {mine.begin - begin, mine.end - begin});
+      begin = end;
+    }
+  }
+
+  // A block at a time, so that it stays in the cache while all ranks' are added.
+  void reduce_piece(const Operation& operation, std::size_t piece, const Part& part) const {
+    const std::size_t size = element_bytes(operation.type);
     constexpr std::size_t kBlock = 2048;
     alignas(64) std::byte sum[kBlock * sizeof(double)];
     for (std::size_t at = part.begin; at < part.end; at += kBlock) {
       const std::size_t count = std::min(kBlock, part.end - at);
-      const auto block = [&](int r) { return meeting_->operation_of(r).data.data() + at * size; };
+      const auto block = [&](int r) {
+        return meeting_->operation_of(r).piece(piece).data() + at * size;
+      };
       std::memcpy(sum, block(0), count * size);
       for (int r = 1; r < world_size(); ++r)
         combine(sum, block(r), count, operation.type, operation.reduction);
       for (int r = 0; r < world_size(); ++r) std::memcpy(block(r), sum, count * size);
+    }
+  }
+
+  // Bytes of other ranks are written through their pieces. (Sum and count are compared already.)
+  void require_same_pieces(const Operation& operation) const {
+    for (int r = 0; r < world_size(); ++r) {
+      for (std::size_t i = 0; i < operation.piece_count(); ++i) {
+        const std::size_t theirs = meeting_->operation_of(r).piece(i).size();
+        if (theirs == operation.piece(i).size()) continue;
+        throw base::input_error("{}: piece {} has {} bytes on rank {} and {} on rank {}",
+                                operation.text(), i, operation.piece(i).size(), rank(), theirs, r);
+      }
     }
   }
 

@@ -124,6 +124,78 @@ TEST_P(Communicators, BitsAreThoseOfTheRankOrderWhateverTheBuckets) {
   }
 }
 
+// A bucket: pieces of every size that lie anywhere, around what a segment holds, in one operation.
+TEST_P(Communicators, PiecesInOneOperationAreAddedUpLikeOneTensor) {
+  for (const int size : {1, 2, 3}) {
+    for (const std::vector<std::size_t>& sizes :
+         {std::vector<std::size_t>{3, 0, 1, 70000, 2, 300001, 5},
+          {1, 1},
+          {0, 0},
+          {65536, 131072},
+          std::vector<std::size_t>(500, 1000)}) {
+      const std::size_t all = std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
+      std::vector<float> right = uneven_values(0, all);
+      for (int rank = 1; rank < size; ++rank) {
+        const auto more = uneven_values(rank, all);
+        for (std::size_t i = 0; i < all; ++i) right[i] += more[i];
+      }
+      all_end_well(size, [&](Communicator& end) {
+        const std::vector<float> mine = uneven_values(end.rank(), all);
+        std::vector<std::vector<float>> parts;
+        std::vector<std::span<std::byte>> pieces;
+        std::size_t at = 0;
+        for (const std::size_t count : sizes) {
+          const auto from = mine.begin() + static_cast<std::ptrdiff_t>(at);
+          parts.emplace_back(from, from + static_cast<std::ptrdiff_t>(count));
+          at += count;
+        }
+        for (auto& part : parts) pieces.push_back(std::as_writable_bytes(std::span(part)));
+        end.wait(end.start_all_reduce_pieces(pieces, ElementType::kF32, Reduction::kSum));
+        std::vector<float> got;
+        for (const auto& part : parts) got.insert(got.end(), part.begin(), part.end());
+        ASSERT_EQ(got.size(), right.size());
+        EXPECT_TRUE(std::equal(got.begin(), got.end(), right.begin())) << size << " ranks";
+      });
+    }
+  }
+}
+
+TEST_P(Communicators, OperationsOfPiecesAndOfOneTensorMayFollowEachOther) {
+  all_end_well(2, [](Communicator& end) {
+    std::vector<float> a(3, 1), b(200000, 2), c(5, 3);
+    const std::vector<std::span<std::byte>> pieces{std::as_writable_bytes(std::span(a)),
+                                                   std::as_writable_bytes(std::span(b))};
+    for (int i = 0; i < 20; ++i) {
+      const auto first = end.start_all_reduce_pieces(pieces, ElementType::kF32, Reduction::kMax);
+      const auto second = end.start_all_reduce(std::as_writable_bytes(std::span(c)),
+                                               ElementType::kF32, Reduction::kSum);
+      end.wait(first);
+      end.wait(second);
+    }
+    EXPECT_THAT(a, Each(1.0F));
+    EXPECT_THAT(b, Each(2.0F));
+    EXPECT_THAT(c, Each(3.0F * 1048576.0F));  // doubled 20 times
+  });
+}
+
+// Each operation is told once, in order, and has ended when its wait() returns.
+TEST_P(Communicators, AWatchIsToldOfEachOperation) {
+  all_end_well(2, [](Communicator& end) {
+    std::vector<OperationRun> runs;
+    end.set_watch([&](const OperationRun& run) { runs.push_back(run); });
+    std::vector<float> x(1000, 1);
+    for (int i = 0; i < 3; ++i) end.all_reduce(std::span(x));
+    end.set_watch({});
+    end.barrier();
+    ASSERT_EQ(runs.size(), 3u);
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      EXPECT_EQ(runs[i].sequence, i + 1);
+      EXPECT_LE(runs[i].begin, runs[i].end);
+      EXPECT_LE(i == 0 ? runs[i].begin : runs[i - 1].end, runs[i].begin);
+    }
+  });
+}
+
 // C07: 1e8, 1 and -1e8 on three ranks: in the order of the ranks the 1 is lost on all of them.
 TEST_P(Communicators, CancellationGivesTheSameBitsOnAllRanks) {
   all_end_well(3, [](Communicator& end) {
@@ -196,6 +268,9 @@ TEST_P(Communicators, RefuseWrongArgumentsAndGoOn) {
   all_end_well(2, [](Communicator& end) {
     std::vector<std::byte> seven(7);
     EXPECT_THROW((void)end.start_all_reduce(seven, ElementType::kF32, Reduction::kSum),
+                 base::Error);
+    const std::vector<std::span<std::byte>> pieces{std::span(seven).first(4), seven};
+    EXPECT_THROW((void)end.start_all_reduce_pieces(pieces, ElementType::kF32, Reduction::kSum),
                  base::Error);
     EXPECT_THROW(end.broadcast(seven, 2), base::Error);
     EXPECT_THROW(end.wait({99}), base::Error);

@@ -36,6 +36,7 @@ class GlooCommunicator final : public QueuedCommunicator {
         mesh_(options.rank, options.world_size) {
     const std::size_t parts = static_cast<std::size_t>(world_size() - 1) * kPartBytes;
     for (Stage& stage : stages_) stage.bytes.resize(parts);
+    for (Pack& pack : packs_) pack.bytes.resize(parts + kPartBytes);
     group.member_options.failed = [this,
                                    tell = group.member_options.failed](const Failure& failure) {
       mesh_.interrupt();
@@ -80,7 +81,10 @@ class GlooCommunicator final : public QueuedCommunicator {
     return fmt::format("gloo, {} ranks, {}", world_size(), address_);
   }
   [[nodiscard]] base::Bytes reserved_bytes() const override {
-    return static_cast<base::Bytes>(stages_[0].bytes.size() + stages_[1].bytes.size());
+    std::size_t bytes = 0;
+    for (const Stage& stage : stages_) bytes += stage.bytes.size();
+    for (const Pack& pack : packs_) bytes += pack.bytes.size();
+    return static_cast<base::Bytes>(bytes);
   }
 
  protected:
@@ -98,6 +102,20 @@ class GlooCommunicator final : public QueuedCommunicator {
   };
   // Bytes of one operation that Gloo reads and writes.
   using Buffer = std::unique_ptr<UnboundBuffer>;
+  // A segment of an operation of several pieces, laid together.
+  struct Pack {
+    std::vector<std::byte> bytes;
+    Buffer buffer;
+  };
+  // Where the bytes of a segment are: `memory` holds those of the operation from `begin` on.
+  struct Place {
+    std::byte* memory;
+    UnboundBuffer& buffer;
+    std::size_t begin;
+  };
+  struct Messages {
+    std::size_t sends = 0, receives = 0;
+  };
 
   // Of an operation; the rest of the time-out is for finding out whose fault it is.
   [[nodiscard]] milliseconds patience() const { return options().timeout * 8 / 10; }
@@ -116,9 +134,18 @@ class GlooCommunicator final : public QueuedCommunicator {
   void all_reduce(const Operation& operation);
   void broadcast(const Operation& operation);
   void all_gather(const Operation& operation);
-  void begin_segment(const Operation& operation, UnboundBuffer& buffer, std::size_t segment);
-  void end_segment(const Operation& operation, UnboundBuffer& buffer, std::size_t segment);
+  void all_reduce_packed(const Operation& operation);
+  void begin_segment(const Operation& operation, const Place& place, std::size_t segment);
+  void end_segment(const Operation& operation, const Place& place, std::size_t segment);
+  [[nodiscard]] Messages messages_of(const Operation& operation, std::size_t segment) const;
+  void settle(UnboundBuffer& buffer, Messages messages);
+  template <class Copy>
+  void copy_segment(const Operation& operation, std::size_t segment, Copy&& copy);
   [[nodiscard]] Piece piece_of(const Operation& operation, std::size_t segment, int owner) const;
+  [[nodiscard]] std::size_t segments_of(const Operation& operation) const {
+    const std::size_t bytes = segment_elements(operation) * element_bytes(operation.type);
+    return (operation.bytes() + bytes - 1) / bytes;
+  }
   [[nodiscard]] std::size_t segment_elements(const Operation& operation) const {
     return kPartBytes / element_bytes(operation.type) * static_cast<std::size_t>(world_size());
   }
@@ -142,6 +169,7 @@ class GlooCommunicator final : public QueuedCommunicator {
   GlooMesh mesh_;
   std::string address_;
   Stage stages_[2];
+  Pack packs_[2];
   std::uint64_t signature_ = 0;
   Clock::time_point deadline_{};
   std::mutex wait_mutex_;
@@ -202,7 +230,7 @@ void GlooCommunicator::execute(const Operation& operation) {
   try {
     switch (operation.kind) {
       case Operation::Kind::kAllReduce:
-        all_reduce(operation);
+        operation.piece_count() == 1 ? all_reduce(operation) : all_reduce_packed(operation);
         break;
       case Operation::Kind::kBroadcast:
         broadcast(operation);
@@ -224,14 +252,13 @@ void GlooCommunicator::execute(const Operation& operation) {
 Piece GlooCommunicator::piece_of(const Operation& operation, std::size_t segment, int owner) const {
   const std::size_t size = element_bytes(operation.type);
   const std::size_t begin = segment * segment_elements(operation);
-  const std::size_t count =
-      std::min(segment_elements(operation), operation.data.size() / size - begin);
+  const std::size_t count = std::min(segment_elements(operation), operation.bytes() / size - begin);
   const Part part = part_of(count, world_size(), owner);
   return {(begin + part.begin) * size, part.size() * size};
 }
 
 // Asks for this rank's part from all others, and sends them theirs.
-void GlooCommunicator::begin_segment(const Operation& operation, UnboundBuffer& buffer,
+void GlooCommunicator::begin_segment(const Operation& operation, const Place& at,
                                      std::size_t segment) {
   Stage& stage = stages_[segment % 2];
   const Piece mine = piece_of(operation, segment, rank());
@@ -239,18 +266,19 @@ void GlooCommunicator::begin_segment(const Operation& operation, UnboundBuffer& 
     const auto place = static_cast<std::size_t>(other < rank() ? other : other - 1);
     if (mine.bytes > 0) stage.buffer->recv(other, slot(segment, 0), place * kPartBytes, mine.bytes);
     const Piece theirs = piece_of(operation, segment, other);
-    if (theirs.bytes > 0) buffer.send(other, slot(segment, 0), theirs.offset, theirs.bytes);
+    if (theirs.bytes > 0)
+      at.buffer.send(other, slot(segment, 0), theirs.offset - at.begin, theirs.bytes);
   });
 }
 
 // Adds up this rank's part, sends the sum to all, and asks for theirs.
-void GlooCommunicator::end_segment(const Operation& operation, UnboundBuffer& buffer,
+void GlooCommunicator::end_segment(const Operation& operation, const Place& at,
                                    std::size_t segment) {
   Stage& stage = stages_[segment % 2];
   const Piece mine = piece_of(operation, segment, rank());
   const std::size_t count = mine.bytes / element_bytes(operation.type);
   if (mine.bytes > 0) for_others([&](int) { receive(*stage.buffer); });
-  std::byte* own = operation.data.data() + mine.offset;
+  std::byte* own = at.memory + (mine.offset - at.begin);
   // ((x0 + x1) + x2) + ...: own values are one of the terms, and the sum grows in place of x0.
   std::byte* sum = rank() == 0 ? own : stage.bytes.data();
   for (int r = 1; r < world_size() && count > 0; ++r) {
@@ -260,35 +288,101 @@ void GlooCommunicator::end_segment(const Operation& operation, UnboundBuffer& bu
   }
   if (sum != own && count > 0) std::memcpy(own, sum, mine.bytes);
   for_others([&](int other) {
-    if (mine.bytes > 0) buffer.send(other, slot(segment, 1), mine.offset, mine.bytes);
+    if (mine.bytes > 0) at.buffer.send(other, slot(segment, 1), mine.offset - at.begin, mine.bytes);
     const Piece theirs = piece_of(operation, segment, other);
-    if (theirs.bytes > 0) buffer.recv(other, slot(segment, 1), theirs.offset, theirs.bytes);
+    if (theirs.bytes > 0)
+      at.buffer.recv(other, slot(segment, 1), theirs.offset - at.begin, theirs.bytes);
   });
 }
 
+// Of one segment in the operation's own bytes; receives into the stages are not among them.
+GlooCommunicator::Messages GlooCommunicator::messages_of(const Operation& operation,
+                                                         std::size_t segment) const {
+  Messages messages;
+  for_others([&](int other) {
+    if (piece_of(operation, segment, rank()).bytes > 0) ++messages.sends;
+    if (piece_of(operation, segment, other).bytes == 0) return;
+    ++messages.sends;
+    ++messages.receives;
+  });
+  return messages;
+}
+
+void GlooCommunicator::settle(UnboundBuffer& buffer, Messages messages) {
+  for (; messages.receives > 0; --messages.receives) receive(buffer);
+  for (; messages.sends > 0; --messages.sends) sent(buffer);
+}
+
 void GlooCommunicator::all_reduce(const Operation& operation) {
-  const std::size_t elements = operation.data.size() / element_bytes(operation.type);
-  if (elements == 0) return;
-  const std::size_t per_segment = segment_elements(operation);
-  const std::size_t segments = (elements + per_segment - 1) / per_segment;
+  const std::size_t segments = segments_of(operation);
+  if (segments == 0) return;
   for (Stage& stage : stages_)
     stage.buffer = mesh_.createUnboundBuffer(stage.bytes.data(), stage.bytes.size());
-  const Buffer buffer = mesh_.createUnboundBuffer(operation.data.data(), operation.data.size());
+  const std::span<std::byte> data = operation.piece(0);
+  const Buffer buffer = mesh_.createUnboundBuffer(data.data(), data.size());
+  const Place place{data.data(), *buffer, 0};
   // While one segment is added up, the parts of the next one travel.
-  begin_segment(operation, *buffer, 0);
-  std::size_t sends = 0, receives = 0;
+  begin_segment(operation, place, 0);
+  Messages messages;
   for (std::size_t segment = 0; segment < segments; ++segment) {
-    if (segment + 1 < segments) begin_segment(operation, *buffer, segment + 1);
-    end_segment(operation, *buffer, segment);
-    for_others([&](int other) {
-      if (piece_of(operation, segment, rank()).bytes > 0) ++sends;
-      if (piece_of(operation, segment, other).bytes == 0) return;
-      ++sends;
-      ++receives;
-    });
+    if (segment + 1 < segments) begin_segment(operation, place, segment + 1);
+    end_segment(operation, place, segment);
+    const Messages more = messages_of(operation, segment);
+    messages.sends += more.sends;
+    messages.receives += more.receives;
   }
-  for (; receives > 0; --receives) receive(*buffer);
-  for (; sends > 0; --sends) sent(*buffer);
+  settle(*buffer, messages);
+}
+
+// Gloo sends what lies together. Pieces may be small and many, so a segment is packed and unpacked
+// as a whole.
+void GlooCommunicator::all_reduce_packed(const Operation& operation) {
+  const std::size_t segments = segments_of(operation);
+  for (Stage& stage : stages_)
+    stage.buffer = mesh_.createUnboundBuffer(stage.bytes.data(), stage.bytes.size());
+  for (Pack& pack : packs_)
+    pack.buffer = mesh_.createUnboundBuffer(pack.bytes.data(), pack.bytes.size());
+  const std::size_t segment_bytes = segment_elements(operation) * element_bytes(operation.type);
+  const auto place_of = [&](std::size_t segment) {
+    Pack& pack = packs_[segment % 2];
+    return Place{pack.bytes.data(), *pack.buffer, segment * segment_bytes};
+  };
+  const auto begin = [&](std::size_t segment) {
+    copy_segment(operation, segment, [](std::byte* packed, std::byte* own, std::size_t bytes) {
+      std::memcpy(packed, own, bytes);
+    });
+    begin_segment(operation, place_of(segment), segment);
+  };
+  const auto finish = [&](std::size_t segment) {
+    settle(*packs_[segment % 2].buffer, messages_of(operation, segment));
+    copy_segment(operation, segment, [](std::byte* packed, std::byte* own, std::size_t bytes) {
+      std::memcpy(own, packed, bytes);
+    });
+  };
+  for (std::size_t segment = 0; segment < segments; ++segment) {
+    if (segment == 0) begin(0);
+    if (segment > 0) finish(segment - 1);  // its pack is the next one's
+    if (segment + 1 < segments) begin(segment + 1);
+    end_segment(operation, place_of(segment), segment);
+  }
+  if (segments > 0) finish(segments - 1);
+}
+
+// copy(packed, own, bytes) for each stretch of a segment that lies together in a piece.
+template <class Copy>
+void GlooCommunicator::copy_segment(const Operation& operation, std::size_t segment, Copy&& copy) {
+  const std::size_t segment_bytes = segment_elements(operation) * element_bytes(operation.type);
+  const std::size_t begin = segment * segment_bytes;
+  const std::size_t end = begin + segment_bytes;
+  std::byte* const packed = packs_[segment % 2].bytes.data();
+  std::size_t at = 0;  // of the piece in the operation
+  for (std::size_t i = 0; i < operation.piece_count() && at < end; ++i) {
+    const std::span<std::byte> piece = operation.piece(i);
+    const std::size_t from = std::max(begin, at);
+    const std::size_t to = std::min(end, at + piece.size());
+    if (from < to) copy(packed + (from - begin), piece.data() + (from - at), to - from);
+    at += piece.size();
+  }
 }
 
 void GlooCommunicator::broadcast(const Operation& operation) {
