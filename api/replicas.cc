@@ -30,13 +30,15 @@ void copy_value(const std::string& name, Session& session, runtime::comm::Commun
 
 }  // namespace
 
-void require_same_plan(const schedule::PlannedStep& step, runtime::comm::Communicator& ranks) {
+void require_same_plan(const schedule::PlannedStep& step, Bytes bucket_bytes,
+                       runtime::comm::Communicator& ranks) {
   Fnv1a hash;
   // Costs may be measured, and differ; what they led to may not.
   schedule::PlannedStep plan = step;
   for (graph::PreparedNode& node : plan.prepared.nodes) node.cost_ns = 0;
   plan.prepared.cost_source.clear();
   hash.add(schedule::print_planned_step(plan));
+  hash.add(fmt::format("buckets of {}", bucket_bytes));
   const std::string differ = ranks_that_differ(hash.value(), ranks);
   if (differ.empty()) return;
   throw base::input_error(

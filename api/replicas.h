@@ -11,7 +11,8 @@ namespace reprise::api {
 
 // All ranks run the same instructions on the same layouts: sums pair up by order, and bytes by
 // place. Error(kInput) naming the ranks whose plan is not rank 0's.
-void require_same_plan(const schedule::PlannedStep& step, runtime::comm::Communicator& ranks);
+void require_same_plan(const schedule::PlannedStep& step, Bytes bucket_bytes,
+                       runtime::comm::Communicator& ranks);
 
 // Every persistent value and the step counter of rank 0, to all; but for carried states, of which
 // each rank has its own rows.

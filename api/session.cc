@@ -170,7 +170,8 @@ std::variant<std::unique_ptr<Session>, planner::Infeasible> Session::create(
   impl.options = session_options;
   graph::TrainingOptions training_options = options;
   if (impl.is_replica()) {
-    if (!training_options.ranks) training_options.ranks.emplace();
+    if (!training_options.ranks)
+      training_options.ranks.emplace().bucket_bytes = session_options.bucket_bytes;
     if (session_options.synchronise_batch_norm)
       training_options.ranks->batch_norm_over = session_options.ranks->world_size();
   }
@@ -194,14 +195,17 @@ std::variant<std::unique_ptr<Session>, planner::Infeasible> Session::create(
   auto& plan = std::get<PlannedTraining>(planned);
   impl.report = std::move(plan.report);
   impl.planned = std::move(plan.step);
-  if (impl.is_replica()) require_same_plan(impl.planned, *session_options.ranks);
+  if (impl.is_replica()) {
+    require_same_plan(impl.planned, session_options.bucket_bytes, *session_options.ranks);
+  }
 
   impl.arena = std::make_unique<runtime::Arena>(impl.planned.schedule.arena_bytes);
   auto executor = std::make_unique<runtime::Executor>(
       *program, impl.planned.schedule, *impl.arena,
       runtime::ExecutorOptions{
           .debug = session_options.debug,
-          .communicator = impl.is_replica() ? session_options.ranks.get() : nullptr});
+          .communicator = impl.is_replica() ? session_options.ranks.get() : nullptr,
+          .bucket_bytes = session_options.bucket_bytes});
   impl.training = Side(std::move(program), std::move(executor));
   impl.list_variables();
   impl.write_initial_values(training);
@@ -234,7 +238,7 @@ void Session::set_batch_parts(std::span<const std::int64_t> items) {
   set_input(graph::kBatchParts, std::as_bytes(std::span(parts)));
 }
 
-float Session::step() {
+float Session::step(runtime::StepRecord* record) {
   Impl& impl = *impl_;
   if (impl.evaluating)
     throw base::input_error("call end_evaluation() before the next training step");
@@ -247,7 +251,7 @@ float Session::step() {
   const std::uint64_t seed = impl.options.seed ^ rank * 0x9E3779B97F4A7C15ULL;
   if (impl.options.recoverable) impl.training.executor().capture_entry(impl.entry_copy);
   try {
-    impl.training.executor().run({.seed = seed, .step = impl.steps});
+    impl.training.executor().run({.seed = seed, .step = impl.steps}, record);
   } catch (...) {
     impl.after_failed_step();
     throw;

@@ -42,6 +42,7 @@ struct SessionOptions {
   // Batch norm takes its statistics from the items of all ranks, as one rank with all of them would
   // (set_batch_parts); else each rank from its own. Alone it changes nothing.
   bool synchronise_batch_norm = false;
+  Bytes bucket_bytes = graph::kDefaultBucketBytes;    // most that one sum over the ranks takes; > 0
   std::shared_ptr<const kernels::Backend> backend{};  // takes the place of device and threads
 };
 
@@ -73,8 +74,8 @@ class Session {
   void set_batch_parts(std::span<const std::int64_t> items);
   // Runs one training step and returns its loss (with ranks, that of this rank's items). The step
   // counter advances. A step takes the bytes of its inputs: Error(kInput) names one that was not
-  // set since the last step or evaluation.
-  float step();
+  // set since the last step or evaluation. `record` is told when what ran (api/trace.h draws it).
+  float step(runtime::StepRecord* record = nullptr);
   // The norm of all gradients of the last step together, before it was clipped; nothing where the
   // optimizer neither clips nor skips. Not finite, and the optimizer skips: that step has changed
   // nothing that persists.

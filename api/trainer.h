@@ -53,6 +53,8 @@ struct TrainOptions {
   // compared over the ranks (0: at the end only).
   std::int64_t compare_every = 100;
   std::optional<std::filesystem::path> resume{};  // a snapshot, or a folder with snapshots
+  // Where each rank writes what ran when in the third step of the run, or its last (api/trace.h).
+  std::filesystem::path trace_file{};  // empty: nowhere
   // lstm, gru: model_options.chunk is chosen together with the plan (api/chunk.h); a resumed run
   // takes that of its snapshot.
   bool choose_chunk = false;
@@ -76,6 +78,7 @@ struct TrainReport {
   int world_size = 1;
   std::optional<std::int64_t> resumed_from;  // step
   std::optional<double> test_accuracy, test_loss;
+  std::optional<std::filesystem::path> trace_file;  // as written
   std::vector<std::string> warnings;
 };
 

@@ -1,6 +1,7 @@
 #include "cli/flags.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <set>
 
@@ -294,6 +295,36 @@ void add_run_flags(CLI::App& app, Flags& flags) {
                "check every instruction: sentinels around what it writes, NaN in freed bytes");
 }
 
+void add_bucket_flag(CLI::App& app, Flags& flags) {
+  app.option_defaults()->group("Several ranks");
+  add_value(app, "--bucket", "BYTES",
+            "most that one sum of gradients over the ranks takes; an eighth of all gradients where "
+            "that is less (25MiB)",
+            [&flags](const std::string& text) {
+              const base::Bytes bytes =
+                  with_flag("--bucket", [&] { return base::parse_bytes(text); });
+              if (bytes <= 0)
+                throw base::input_error("--bucket '{}': must be more than 0 bytes", text);
+              flags.train.session.bucket_bytes = bytes;
+            });
+}
+
+void add_trace_flag(CLI::App& app, Flags& flags) {
+  app.option_defaults()->group("Run");
+  add_value(
+      app, "--trace", "FILE",
+      "write what ran when in the third step (or the last), for ui.perfetto.dev; of several "
+      "ranks each writes its own, FILE.rankN.json",
+      [&flags](const std::string& text) {
+        const std::filesystem::path path = text;
+        const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+        if (!std::filesystem::is_directory(folder)) {
+          throw base::input_error("--trace '{}': there is no folder '{}'", text, folder.string());
+        }
+        flags.train.trace_file = path;
+      });
+}
+
 void add_ranks_flags(CLI::App& app, Flags& flags) {
   app.option_defaults()->group("Several ranks");
   add_value(app, "--devices", "NAME:COUNT",
@@ -312,6 +343,7 @@ void add_ranks_flags(CLI::App& app, Flags& flags) {
             [&flags](const std::string& text) {
               flags.train.compare_every = parse_whole("--compare-every", text, 0);
             });
+  add_bucket_flag(app, flags);
 }
 
 api::TrainOptions complete_flags(const Flags& flags) {

@@ -52,6 +52,7 @@ class Differentiator {
   TrainingGraph make() {
     wanted_ = needed_gradients(graph(), variables());
     find_first_readers();
+    if (options_.ranks) most_under_way_ = most_under_way();
     seed();
     for (std::size_t i = forward_nodes_; i-- > 0;) {
       differentiate(NodeId(i));
@@ -81,6 +82,7 @@ class Differentiator {
   void differentiate(NodeId id);
   void update_after(std::size_t node);
   [[nodiscard]] bool may_overwrite(ValueId parameter) const;
+  [[nodiscard]] std::int64_t most_under_way() const;
   void begin_sum(ValueId parameter);
   void settle_sums(std::int64_t most_bytes);
   void fetch();
@@ -99,6 +101,7 @@ class Differentiator {
   Flags summed_;     // parameters whose gradient is a sum over the ranks as it is made
   std::deque<ValueId> under_way_;  // parameters whose gradient is being summed, oldest first
   std::int64_t bytes_under_way_ = 0;
+  std::int64_t most_under_way_ = 0;
   std::vector<std::string> warnings_;
 };
 
@@ -179,7 +182,17 @@ void Differentiator::update_after(std::size_t node) {
       updates_.append(parameter, gradients_[parameter]->value);
     }
   }
-  if (options_.ranks) settle_sums(options_.ranks->bytes_under_way);
+  if (options_.ranks) settle_sums(most_under_way_);
+}
+
+std::int64_t Differentiator::most_under_way() const {
+  if (options_.ranks->bytes_under_way) return *options_.ranks->bytes_under_way;
+  std::int64_t all = 0;
+  for (std::size_t i = 0; i < graph().values.size(); ++i) {
+    if (is_trainable(ValueId(i)))
+      all += element_count(graph().values[ValueId(i)].shape) * dtype_bytes(DType::kF32);
+  }
+  return 2 * bucket_target(options_.ranks->bucket_bytes, all);
 }
 
 // Whether nobody but the parameter's sum has to do with its gradient from here on.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "graph/attributes.h"
+#include "graph/buckets.h"
 #include "graph/graph.h"
 
 namespace reprise::graph {
@@ -24,9 +25,11 @@ struct TrainingOptions {
   std::vector<ValueId> fetch_gradients{};
   // The step of one rank among several: see docs/distributed.md.
   struct Ranks {
+    std::int64_t bucket_bytes = kDefaultBucketBytes;  // most that one operation sums
     // Gradients may wait for their sums until so many bytes of them are under way: what is computed
-    // meanwhile hides the communication, and their bytes stay taken.
-    std::int64_t bytes_under_way = std::int64_t{25} << 20;
+    // meanwhile hides the communication, and their bytes stay taken. When not given, two buckets'
+    // (graph/buckets.h): one travels while the next one fills.
+    std::optional<std::int64_t> bytes_under_way{};
     // Over so many ranks batch norm takes its statistics (graph/synchronise.h); 0: each its own.
     std::int64_t batch_norm_over = 0;
   };

@@ -11,6 +11,7 @@
 #include "runtime/binding.h"
 #include "runtime/debug_arena.h"
 #include "runtime/rank_sums.h"
+#include "runtime/recorder.h"
 #include "schedule/verify.h"
 
 namespace reprise::runtime {
@@ -55,6 +56,7 @@ struct Executor::Impl {
   void run(const graph::StepContext& context);
   void run_debug(const graph::StepContext& context);
   void call(const BoundInstruction& bound, const graph::StepContext& context);
+  void run_node(const BoundInstruction& bound, const graph::StepContext& context);
   [[nodiscard]] const graph::PreparedGraph& prepared() const { return program.prepared(); }
   [[nodiscard]] std::byte* address(Bytes offset) {
     return debug ? debug->address(offset) : arena.data() + offset;
@@ -76,6 +78,7 @@ struct Executor::Impl {
   Bytes reached = 0;
   std::size_t first_update = 0;  // first instruction that writes over a persistent value
   bool state_lost = false;
+  Recorder* recorder = nullptr;  // of the step that is running
 };
 
 Executor::Impl::Impl(kernels::Program& program_, Schedule schedule_, Arena& arena_,
@@ -100,7 +103,8 @@ Executor::Impl::Impl(kernels::Program& program_, Schedule schedule_, Arena& aren
   index_ends();
   find_first_update();
   if (options.communicator != nullptr) {
-    sums.emplace(prepared(), *options.communicator);
+    sums.emplace(prepared(), schedule, *options.communicator,
+                 options.debug ? 0 : options.bucket_bytes);
   }
 }
 
@@ -135,6 +139,12 @@ void Executor::Impl::index_ends() {
 }
 
 void Executor::Impl::call(const BoundInstruction& bound, const graph::StepContext& context) {
+  if (recorder != nullptr) recorder->begin_instruction();
+  run_node(bound, context);
+  if (recorder != nullptr) recorder->end_instruction();
+}
+
+void Executor::Impl::run_node(const BoundInstruction& bound, const graph::StepContext& context) {
   const kernels::Call call{
       .inputs = std::span<const std::byte* const>(bound.addresses, bound.input_count),
       .outputs = std::span(bound.addresses + bound.input_count, bound.output_count),
@@ -196,13 +206,19 @@ Executor::Executor(kernels::Program& program, Schedule schedule, Arena& arena,
     : impl_(std::make_unique<Impl>(program, std::move(schedule), arena, options)) {}
 Executor::~Executor() = default;
 
-void Executor::run(const graph::StepContext& context) {
+void Executor::run(const graph::StepContext& context, StepRecord* record) {
   impl_->state_lost = false;
+  std::optional<Recorder> recorder;
+  if (record != nullptr) recorder.emplace(*record, impl_->sums ? &*impl_->sums : nullptr);
+  const auto forget = [](Executor::Impl* impl) { impl->recorder = nullptr; };
+  const std::unique_ptr<Impl, decltype(forget)> recording(impl_.get(), forget);
+  impl_->recorder = recorder ? &*recorder : nullptr;
   if (impl_->debug) {
     impl_->run_debug(context);
   } else {
     impl_->run(context);
   }
+  if (recorder) recorder->finish();
 }
 
 bool Executor::state_lost() const {

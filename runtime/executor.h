@@ -8,10 +8,12 @@
 #include <string_view>
 #include <vector>
 
+#include "graph/buckets.h"
 #include "graph/random.h"
 #include "kernels/backend.h"
 #include "runtime/arena.h"
 #include "runtime/comm/communicator.h"
+#include "runtime/step_record.h"
 #include "schedule/schedule.h"
 
 namespace reprise::runtime {
@@ -28,6 +30,7 @@ struct ExecutorOptions {
   // Runs all_reduce and await nodes; null: there are no other ranks. Must outlive the executor. In
   // debug mode a sum is waited for at once, so that no byte changes under way.
   comm::Communicator* communicator = nullptr;
+  base::Bytes bucket_bytes = graph::kDefaultBucketBytes;  // schedule/buckets.h
 };
 
 class Executor {
@@ -49,7 +52,10 @@ class Executor {
   // and statistics may already be updated in part. A caller that wants to try the step again (or to
   // keep what was before it) captures the entry first and restores it afterwards; the retry then
   // equals a clean run bit for bit.
-  void run(const graph::StepContext& context);
+  //
+  // With `record` the step says when each instruction and each sum over ranks ran; then it may
+  // allocate, and takes some tens of nanoseconds longer for each. Filled when run() returns.
+  void run(const graph::StepContext& context, StepRecord* record = nullptr);
 
   // Whether the last run() threw after (or while) it wrote over a persistent value. When not, all
   // of them are what they were, and only the inputs have to be written again.

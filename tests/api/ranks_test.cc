@@ -132,6 +132,32 @@ TEST(Ranks, BitsDependNeitherOnTheCommunicatorNorOnTheBudget) {
   }
 }
 
+// Weights of the mlp: 16 x 8, 8 x 8 twice, 8 x 3 and their biases: eight gradients. One operation
+// for each, two for each, all in one.
+TEST(Ranks, BitsDoNotDependOnBuckets) {
+  for (const GroupKind& kind : group_kinds()) {
+    std::optional<std::uint64_t> hash;
+    for (const Bytes bucket : {Bytes{1}, Bytes{300}, Bytes{1} << 20}) {
+      TrainOptions options = mlp(30, "cpu");
+      options.session.bucket_bytes = bucket;
+      for (const auto& [rank, report] : train_ranks(kind, 3, options)) {
+        EXPECT_EQ(report.state_hash, hash.value_or(report.state_hash)) << kind.name << bucket;
+        hash = report.state_hash;
+      }
+    }
+  }
+}
+
+TEST(Ranks, DifferentBucketsAreRefused) {
+  const auto thrown = run_ranks(threads_kind(), world(2), [&](Communicator& end) {
+    TrainOptions options = mlp(8);
+    options.session.bucket_bytes = end.rank() == 0 ? 1 << 20 : 2 << 20;
+    options.session.ranks = borrowed(end);
+    (void)train(options);
+  });
+  for (const std::string& each : thrown) EXPECT_THAT(each, HasSubstr("another plan"));
+}
+
 // C36: w = 1, loss = mean((w x - 0)^2) over x = 1, 2, 3; the gradient is 2 * 14 / 3 whatever the
 // parts. Means of means would give 2 * 5.75 for [1,2] and [3].
 TEST(Ranks, TheGradientIsThatOfTheGlobalMeanAndNotAMeanOfMeans) {

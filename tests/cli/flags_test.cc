@@ -68,6 +68,8 @@ TEST(Flags, WrongValuesOfModelAndRunNameFlagValueAndRule) {
       {{"--threads", "0"}, {"--threads", "'0'", "from 1 to 1024"}},
       {{"--seed", "-1"}, {"--seed", "'-1'", "at least 0"}},
       {{"--save-every", "5"}, {"--save-every", "5", "--save DIR"}},
+      {{"--bucket", "0"}, {"--bucket", "'0'", "more than 0"}},
+      {{"--bucket", "many"}, {"--bucket", "many"}},
       {{"--resume", "/no/such/folder"}, {"/no/such/folder"}},
   };
   for (const Wrong& wrong : cases)
@@ -122,8 +124,10 @@ TEST(Flags, EveryFlagReachesTheRun) {
   add_planner_flags(app, flags);
   add_device_flags(app, flags);
   add_optimizer_flags(app, flags);
+  add_ranks_flags(app, flags);
   app.parse(
-      "--model lstm --data text:book.txt --batch 4 --classes 7 --image 3x5x6 --hidden 8 --layers 2 "
+      "--bucket 3MiB --model lstm --data text:book.txt --batch 4 --classes 7 --image 3x5x6 "
+      "--hidden 8 --layers 2 "
       "--embedding 9 --vocabulary 11 --seq-len 12 --chunk 3 --dropout 0.25 --stateless "
       "--sync-batch-norm --steps 10 "
       "--save out --save-every 5 --resume old --augment --no-eval --debug --budget 40% "
@@ -157,6 +161,7 @@ TEST(Flags, EveryFlagReachesTheRun) {
   EXPECT_EQ(train.session.plan.segments, 6);
   EXPECT_EQ(train.session.device, "reference");
   EXPECT_EQ(train.session.threads, 2);
+  EXPECT_EQ(train.session.bucket_bytes, 3 << 20);
   EXPECT_EQ(train.session.seed, 77U);
   EXPECT_EQ(train.session.plan.seed, 77U);
   const auto& sgd = std::get<graph::SgdAttributes>(train.optimizer);
