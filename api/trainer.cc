@@ -14,6 +14,7 @@
 #include "api/replicas.h"
 #include "api/resume.h"
 #include "api/save_folder.h"
+#include "api/trace.h"
 #include "base/error.h"
 #include "runtime/memory_info.h"
 #include "runtime/snapshot.h"
@@ -169,6 +170,8 @@ class Run {
   void resume(const Checkpoint* checkpoint);
   void loop();
   void step();
+  [[nodiscard]] bool is_traced() const;
+  void trace(const runtime::StepRecord& record);
   void evaluate();
   [[nodiscard]] bool skipped(float loss);
   void require_finite_loss(float loss) const;
@@ -256,8 +259,11 @@ void Run::step() {
   session_->set_gradient_weight(source_->gradient_weight());
   session_->set_batch_parts(shard_.counts(model_options_.batch));
   const double data_ms = milliseconds_since(begin);
-  const float loss = loss_of_all(session_->step());
+  const bool traced = is_traced();
+  runtime::StepRecord record;
+  const float loss = loss_of_all(session_->step(traced ? &record : nullptr));
   const double all_ms = milliseconds_since(begin);
+  if (traced) trace(record);
   if (!skipped(loss)) require_finite_loss(loss);
   report_.losses.push_back(loss);
   data_ms_.push_back(data_ms);
@@ -288,6 +294,21 @@ bool Run::skipped(float loss) {
   if (++skipped_in_a_row_ < kMostSkippedInARow) return true;
   throw diverged(fmt::format("{} steps in a row were skipped; {}", skipped_in_a_row_, what),
                  done());
+}
+
+// The first steps warm caches and pages.
+bool Run::is_traced() const {
+  const auto taken = static_cast<std::int64_t>(report_.losses.size());
+  return !options_.trace_file.empty() && !report_.trace_file &&
+         (taken == 2 || done() + 1 == total_steps_);
+}
+
+void Run::trace(const runtime::StepRecord& record) {
+  const TraceLabels labels{.rank = static_cast<int>(shard_.rank),
+                           .world_size = static_cast<int>(shard_.ranks),
+                           .step = done()};
+  report_.trace_file = write_trace(options_.trace_file, session_->planned(), record, labels);
+  note(fmt::format("wrote {}: what ran when in step {}", report_.trace_file->string(), done()));
 }
 
 // The mean over all items of the global batch; and whether anybody wants to stop.

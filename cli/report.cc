@@ -82,6 +82,7 @@ Json train_document(const api::TrainReport& report) {
   document["world_size"] = report.world_size;
   document["test_accuracy"] = optional(report.test_accuracy);
   document["test_loss"] = optional(report.test_loss);
+  document["trace"] = report.trace_file ? Json(report.trace_file->string()) : Json(nullptr);
   document["warnings"] = report.warnings;
   return document;
 }

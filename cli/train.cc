@@ -105,6 +105,7 @@ Action add_train(CLI::App& app) {
   add_costs_flag(app, *flags);
   add_optimizer_flags(app, *flags);
   add_ranks_flags(app, *flags);
+  add_trace_flag(app, *flags);
   app.description(
       "Plans a training step inside the budget, then trains. The result does not depend on the\n"
       "budget or the planner, not by a bit: recomputation only costs time.\n"

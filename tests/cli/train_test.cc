@@ -258,5 +258,22 @@ TEST(TrainCommand, ModelAndDataMustFit) {
   EXPECT_THAT(ran.err, HasSubstr("lstm"));
 }
 
+TEST(Train, ATraceIsWrittenWhereItWasAskedFor) {
+  const TempFolder folder;
+  const std::string file = (folder / "step.json").string();
+  const Ran ran = run_cli(with({"train", "--costs", "analytic", "--no-eval", "--steps", "4",
+                                "--planner", "keep_all", "--trace", file, "--json"},
+                               kTiny));
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.document()["trace"], file);
+  EXPECT_THAT(ran.err, ::testing::HasSubstr("step 3"));
+  const auto trace = nlohmann::json::parse(read_file(file));
+  EXPECT_GT(trace["traceEvents"].size(), 10u);
+  const Ran wrong = run_cli(with({"train", "--trace", "/no/such/folder/x.json"}, kTiny));
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_THAT(wrong.err, ::testing::HasSubstr("--trace"));
+  EXPECT_THAT(wrong.err, ::testing::HasSubstr("/no/such/folder"));
+}
+
 }  // namespace
 }  // namespace reprise::cli
