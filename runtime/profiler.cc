@@ -89,7 +89,8 @@ void set_cost(graph::PreparedNode& node, std::int64_t measured_ns) {
 }  // namespace
 
 bool is_free(const graph::Node& node) {
-  return node.op == graph::OpKind::kReshape;
+  using graph::OpKind;
+  return node.op == OpKind::kReshape || node.op == OpKind::kAllReduce || node.op == OpKind::kAwait;
 }
 
 std::string cost_key(const graph::PreparedGraph& prepared, NodeId id) {

@@ -37,7 +37,8 @@ struct CostTable {
 // but no time (rates, random streams, where a slice begins) are left out.
 [[nodiscard]] std::string cost_key(const graph::PreparedGraph& prepared, graph::NodeId node);
 
-// Whether a node copies and computes nothing, and so is in no table.
+// Whether a node copies and computes nothing (by itself: sums over ranks run beside the step), and
+// so is in no table.
 [[nodiscard]] bool is_free(const graph::Node& node);
 
 // The median of the runs that nothing disturbed. A run that takes more than twice the fastest lost
