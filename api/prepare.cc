@@ -14,18 +14,21 @@ graph::Optimizer with_period(graph::Optimizer optimizer) {
   return optimizer;
 }
 
-PreparedTraining prepare_training(const TrainOptions& options) {
+PreparedTraining prepare_training(const TrainOptions& options,
+                                  const std::optional<graph::TrainingOptions::Ranks>& ranks) {
   models::ModelOptions completed = options.model_options;
   complete_from_data(options, completed);
-  return prepare_training(options, completed);
+  return prepare_training(options, completed, ranks);
 }
 
 PreparedTraining prepare_training(const TrainOptions& options,
-                                  const models::ModelOptions& completed) {
+                                  const models::ModelOptions& completed,
+                                  const std::optional<graph::TrainingOptions::Ranks>& ranks) {
   const models::Model model = models::make_model(options.model, completed);
-  graph::TrainingGraph training = graph::make_training_graph(
-      model.graph,
-      {.optimizer = with_period(options.optimizer), .updates_last = options.updates_last});
+  graph::TrainingGraph training =
+      graph::make_training_graph(model.graph, {.optimizer = with_period(options.optimizer),
+                                               .ranks = ranks,
+                                               .updates_last = options.updates_last});
   const auto backend =
       kernels::make_backend(options.session.device, {.threads = options.session.threads});
   PreparedTraining prepared{.graph = backend->prepare(training.graph)->prepared(),

@@ -3,6 +3,7 @@
 // From options to a planned training step's graph, the same one that train() would run.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,10 +24,14 @@ struct PreparedTraining {
 
 // Reads from the data set no more than its sizes, builds the training graph and lets the device
 // choose layouts. Costs are those that the session's options choose.
-[[nodiscard]] PreparedTraining prepare_training(const TrainOptions& options);
+// With `ranks` it is the step of one rank among several, whose batch is the options'.
+[[nodiscard]] PreparedTraining prepare_training(
+    const TrainOptions& options,
+    const std::optional<graph::TrainingOptions::Ranks>& ranks = std::nullopt);
 // The same with options that complete_from_data() has completed.
-[[nodiscard]] PreparedTraining prepare_training(const TrainOptions& options,
-                                                const models::ModelOptions& completed);
+[[nodiscard]] PreparedTraining prepare_training(
+    const TrainOptions& options, const models::ModelOptions& completed,
+    const std::optional<graph::TrainingOptions::Ranks>& ranks = std::nullopt);
 
 // A rate that decays over the whole run has no period before the run's length is known. It changes
 // neither bytes nor costs, so any will do for a plan.

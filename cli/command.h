@@ -55,6 +55,7 @@ struct Command {
 [[nodiscard]] Action add_show(CLI::App& app);
 [[nodiscard]] Action add_verify(CLI::App& app);
 [[nodiscard]] Action add_map(CLI::App& app);
+[[nodiscard]] Action add_simulate(CLI::App& app);
 [[nodiscard]] Action add_launch(CLI::App& app);
 [[nodiscard]] Action add_doctor(CLI::App& app);
 

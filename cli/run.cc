@@ -169,6 +169,7 @@ const std::vector<Command>& all_commands() {
       {"show", "print a plan file", add_show},
       {"verify", "check a plan file against every rule", add_verify},
       {"map", "draw a plan's memory map as SVG", add_map},
+      {"simulate", "estimate the step of a plan on many ranks", add_simulate},
       {"launch", "several ranks on this machine, ended together", add_launch},
       {"doctor", "devices, libraries, data sets: what will be used", add_doctor},
   };

@@ -7,6 +7,7 @@
 
 #include "fmt/ranges.h"
 
+#include "base/bytes.h"
 #include "base/error.h"
 
 namespace reprise::cli {
@@ -53,6 +54,36 @@ double parse_real(std::string_view flag, std::string_view text, double low, doub
                             above ? "above" : "of at least", low, high);
   }
   return value;
+}
+
+double parse_rate(std::string_view flag, std::string_view text) {
+  constexpr std::string_view kPerSecond = "/s";
+  base::Bytes bytes = 0;
+  if (text.ends_with(kPerSecond)) {
+    try {
+      bytes = base::parse_bytes(text.substr(0, text.size() - kPerSecond.size()));
+    } catch (const base::Error&) {  // the message below has the form
+    }
+  }
+  if (bytes <= 0)
+    throw base::input_error("{} '{}': expected bytes a second, e.g. 50GB/s or 1.2GB/s", flag, text);
+  return static_cast<double>(bytes);
+}
+
+double parse_duration_ns(std::string_view flag, std::string_view text) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, code] = std::from_chars(text.data(), end, value);
+  std::string_view unit(rest, static_cast<std::size_t>(end - rest));
+  while (unit.starts_with(' ')) unit.remove_prefix(1);
+  const double factor = unit == "ns"   ? 1
+                        : unit == "us" ? 1e3
+                        : unit == "ms" ? 1e6
+                        : unit == "s"  ? 1e9
+                                       : 0;
+  if (code != std::errc() || !std::isfinite(value) || value < 0 || factor == 0)
+    throw base::input_error("{} '{}': expected a time in ns, us, ms or s, e.g. 5us", flag, text);
+  return value * factor;
 }
 
 std::string parse_choice(std::string_view flag, std::string_view text,

@@ -21,6 +21,12 @@ inline constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max(
 [[nodiscard]] double parse_real(std::string_view flag, std::string_view text, double low,
                                 double high, bool above = false);
 
+// "50GB/s" -> 5e10 bytes a second. Throws Error(kInput) unless it is above 0.
+[[nodiscard]] double parse_rate(std::string_view flag, std::string_view text);
+
+// "5us", "300ns", "1.5 ms", "2s" -> nanoseconds. Throws Error(kInput) for others and below 0.
+[[nodiscard]] double parse_duration_ns(std::string_view flag, std::string_view text);
+
 // Throws Error(kInput) listing `choices` when the text is none of them.
 [[nodiscard]] std::string parse_choice(std::string_view flag, std::string_view text,
                                        const std::vector<std::string>& choices);

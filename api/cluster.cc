@@ -1,0 +1,47 @@
+#include "api/cluster.h"
+
+#include <utility>
+
+#include "api/prepare.h"
+#include "schedule/buckets.h"
+
+namespace reprise::api {
+namespace {
+
+using schedule::Exchange;
+
+ClusterReport::World estimate(const schedule::PlannedStep& step,
+                              const std::vector<schedule::Bucket>& buckets, std::int64_t ranks,
+                              const schedule::Link& link) {
+  ClusterReport::World world{.ranks = ranks};
+  for (const Exchange exchange : schedule::kExchanges) {
+    auto& mine = world.by_exchange[static_cast<std::size_t>(exchange)];
+    mine = schedule::estimate_step(step.prepared, step.schedule, buckets, [&](Bytes bytes) {
+      return schedule::exchange_ns(exchange, ranks, bytes, link);
+    });
+    if (mine.step_ns < world.of(world.best).step_ns) world.best = exchange;
+  }
+  return world;
+}
+
+}  // namespace
+
+std::variant<ClusterReport, planner::Infeasible> simulate_cluster(const TrainOptions& options,
+                                                                  const ClusterOptions& cluster) {
+  const Bytes bucket_bytes = options.session.bucket_bytes;
+  const PreparedTraining prepared =
+      prepare_training(options, graph::TrainingOptions::Ranks{.bucket_bytes = bucket_bytes});
+  auto outcome = plan_step(prepared.graph, options.session.plan, prepared.costs);
+  if (auto* infeasible = std::get_if<planner::Infeasible>(&outcome)) return std::move(*infeasible);
+  auto& planned = std::get<PlannedTraining>(outcome);
+  planned.report.chunk = prepared.chunk;
+  ClusterReport report{.plan = planned.report, .warnings = prepared.warnings};
+  const auto buckets =
+      schedule::cut_buckets(planned.step.prepared, planned.step.schedule, bucket_bytes);
+  for (const schedule::Bucket& bucket : buckets) report.bucket_bytes.push_back(bucket.bytes);
+  for (const std::int64_t ranks : cluster.worlds)
+    report.worlds.push_back(estimate(planned.step, buckets, ranks, cluster.link));
+  return report;
+}
+
+}  // namespace reprise::api
