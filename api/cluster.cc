@@ -13,7 +13,8 @@ using schedule::Exchange;
 ClusterReport::World estimate(const schedule::PlannedStep& step,
                               const std::vector<schedule::Bucket>& buckets, std::int64_t ranks,
                               const schedule::Link& link) {
-  ClusterReport::World world{.ranks = ranks};
+  ClusterReport::World world;
+  world.ranks = ranks;
   for (const Exchange exchange : schedule::kExchanges) {
     auto& mine = world.by_exchange[static_cast<std::size_t>(exchange)];
     mine = schedule::estimate_step(step.prepared, step.schedule, buckets, [&](Bytes bytes) {
@@ -35,7 +36,9 @@ std::variant<ClusterReport, planner::Infeasible> simulate_cluster(const TrainOpt
   if (auto* infeasible = std::get_if<planner::Infeasible>(&outcome)) return std::move(*infeasible);
   auto& planned = std::get<PlannedTraining>(outcome);
   planned.report.chunk = prepared.chunk;
-  ClusterReport report{.plan = planned.report, .warnings = prepared.warnings};
+  ClusterReport report;
+  report.plan = planned.report;
+  report.warnings = prepared.warnings;
   const auto buckets =
       schedule::cut_buckets(planned.step.prepared, planned.step.schedule, bucket_bytes);
   for (const schedule::Bucket& bucket : buckets) report.bucket_bytes.push_back(bucket.bytes);
