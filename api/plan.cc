@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "planner/cost_bound.h"
 #include "planner/lowering.h"
+#include "planner/spread_sums.h"
 #include "runtime/processor_info.h"
 #include "schedule/verify.h"
 
@@ -75,10 +76,11 @@ std::variant<PlannedTraining, planner::Infeasible> plan_step(const graph::Prepar
   if (auto* infeasible = std::get_if<planner::Infeasible>(&outcome)) return std::move(*infeasible);
   const auto& plan = std::get<planner::Plan>(outcome);
 
-  result.step = schedule::PlannedStep{.prepared = prepared,
-                                      .schedule = planner::lower(prepared, problem, plan),
-                                      .planner = plan.strategy,
-                                      .budget_bytes = report.budget_bytes};
+  result.step = schedule::PlannedStep{
+      .prepared = prepared,
+      .schedule = planner::spread_sums(prepared, planner::lower(prepared, problem, plan)),
+      .planner = plan.strategy,
+      .budget_bytes = report.budget_bytes};
   require_verified(prepared, result.step.schedule);
 
   report.model = prepared.graph.name;
