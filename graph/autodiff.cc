@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "graph/builder.h"
+#include "graph/forward_copies.h"
 #include "graph/forward_updates.h"
 #include "graph/gradient.h"
 #include "graph/gradient_paths.h"
@@ -42,28 +43,31 @@ class Differentiator {
   Differentiator(Graph forward, std::vector<StatisticsUpdate> statistics,
                  const TrainingOptions& options)
       : options_(options),
-        statistics_(std::move(statistics)),
-        assignments_(remove_assignments(forward)),
-        forward_nodes_(forward.nodes.size()),
-        builder_(std::move(forward)),
-        updates_(builder_, options.optimizer),
-        gradients_(builder_.graph().values.size()) {}
+        copies_(std::move(forward), std::move(statistics), options.micro_batches),
+        builder_(copies_.begin()),
+        updates_(builder_, options.optimizer) {}
 
   TrainingGraph make() {
-    wanted_ = needed_gradients(graph(), variables());
-    find_first_readers();
+    const Flags needed = needed_gradients(copies_.forward(), variables());
     if (options_.ranks) most_under_way_ = most_under_way();
-    seed();
-    for (std::size_t i = forward_nodes_; i-- > 0;) {
-      differentiate(NodeId(i));
-      if (options_.update) update_after(i);
+    for (std::int64_t k = 0; k < copies_.count(); ++k) {
+      copies_.append(builder_);
+      begin_copy(needed);
+      const bool last = k + 1 == copies_.count();
+      if (last) find_first_readers();
+      seed(k);
+      for (std::size_t i = copies_.end_node(); i-- > copies_.first_node();) {
+        differentiate(NodeId(i));
+        if (last && options_.update) update_after(i);
+      }
     }
+    if (copies_.count() > 1) builder_.set_loss(loss_of_all_);
     settle_sums(0);
     updates_.settle();
     fetch();
     warn();
-    for (const StatisticsUpdate& each : statistics_) updates_.append(each);
-    for (const Assignment& each : assignments_) updates_.append(each);
+    for (const StatisticsUpdate& each : copies_.statistics()) updates_.append(each);
+    for (const Assignment& each : copies_.assignments(builder_)) updates_.append(each);
     TrainingGraph made{builder_.finish(), std::move(warnings_)};
     made.graph.updates_last = options_.updates_last;
     return made;
@@ -71,14 +75,14 @@ class Differentiator {
 
  private:
   [[nodiscard]] const Graph& graph() const { return builder_.graph(); }
-  [[nodiscard]] bool is_trainable(ValueId id) const {
-    const Value& value = graph().values[id];
+  [[nodiscard]] static bool is_trainable(const Value& value) {
     return value.role == Role::kParameter && value.trainable && !value.producer.valid();
   }
 
   [[nodiscard]] std::vector<ValueId> variables() const;
+  void begin_copy(const Flags& needed);
   void find_first_readers();
-  void seed();
+  void seed(std::int64_t micro_batch);
   void differentiate(NodeId id);
   void update_after(std::size_t node);
   [[nodiscard]] bool may_overwrite(ValueId parameter) const;
@@ -89,16 +93,15 @@ class Differentiator {
   void warn();
 
   const TrainingOptions& options_;
-  std::vector<StatisticsUpdate> statistics_;
-  std::vector<Assignment> assignments_;
-  std::size_t forward_nodes_;
+  ForwardCopies copies_;
   Builder builder_;
   UpdateNodes updates_;
   PartialGradients gradients_;
-  Flags wanted_;  // values on a path from a variable to the loss
-  std::vector<std::vector<ValueId>>
-      final_after_;  // parameters whose gradient is final once a node is done
-  Flags summed_;     // parameters whose gradient is a sum over the ranks as it is made
+  Flags wanted_;         // values on a path from a variable to the loss
+  ValueId loss_of_all_;  // with several micro-batches: the sum over those appended
+  // Parameters whose gradient is final once a node of the last copy is done.
+  std::vector<std::vector<ValueId>> final_after_;
+  Flags summed_;  // parameters whose gradient is a sum over the ranks as it is made
   std::deque<ValueId> under_way_;  // parameters whose gradient is being summed, oldest first
   std::int64_t bytes_under_way_ = 0;
   std::int64_t most_under_way_ = 0;
@@ -106,15 +109,22 @@ class Differentiator {
 };
 
 std::vector<ValueId> Differentiator::variables() const {
+  const Graph& forward = copies_.forward();
   std::vector<ValueId> asked;
-  for (std::size_t i = 0; i < graph().values.size(); ++i) {
-    if (is_trainable(ValueId(i))) asked.push_back(ValueId(i));
+  for (std::size_t i = 0; i < forward.values.size(); ++i) {
+    if (is_trainable(forward.values[ValueId(i)])) asked.push_back(ValueId(i));
   }
   for (ValueId fetched : options_.fetch_gradients) {
-    if (!fetched.valid() || !graph().values.contains(fetched)) {
-      throw base::input_error("fetch_gradients: not a value of graph '{}'", graph().name);
+    if (!fetched.valid() || !forward.values.contains(fetched)) {
+      throw base::input_error("fetch_gradients: not a value of graph '{}'", forward.name);
     }
-    const Value& value = graph().values[fetched];
+    const Value& value = forward.values[fetched];
+    if (copies_.count() > 1 && value.role != Role::kParameter) {
+      throw base::input_error(
+          "fetch_gradients: '{}' has role {}; with several micro-batches, of which each has its "
+          "own, only gradients of parameters can be fetched",
+          value.name, role_name(value.role));
+    }
     if (value.dtype != DType::kF32) {
       throw base::input_error("fetch_gradients: '{}' is {}, which has no gradient", value.name,
                               dtype_name(value.dtype));
@@ -124,12 +134,20 @@ std::vector<ValueId> Differentiator::variables() const {
   return asked;
 }
 
+void Differentiator::begin_copy(const Flags& needed) {
+  wanted_.resize(graph().values.size());
+  gradients_.resize(graph().values.size());
+  for (std::size_t i = 0; i < needed.size(); ++i) {
+    if (needed[ValueId(i)]) wanted_[copies_.at(ValueId(i))] = true;
+  }
+}
+
 // The first reader that takes part in the backward part: readers of a metric do not.
 void Differentiator::find_first_readers() {
-  final_after_.resize(forward_nodes_);
+  final_after_.resize(copies_.end_node());
   summed_.resize(graph().values.size());
   Flags seen(graph().values.size());
-  for (std::size_t i = 0; i < forward_nodes_; ++i) {
+  for (std::size_t i = copies_.first_node(); i < copies_.end_node(); ++i) {
     const Node& node = graph().nodes[NodeId(i)];
     if (std::none_of(node.outputs.begin(), node.outputs.end(),
                      [&](ValueId v) { return wanted_[v]; })) {
@@ -137,7 +155,7 @@ void Differentiator::find_first_readers() {
     }
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       const ValueId input = node.inputs[k];
-      if (!is_trainable(input)) continue;
+      if (!is_trainable(graph().values[input])) continue;
       if (!seen[input]) {
         seen[input] = true;
         summed_[input] = hands_on_sum(node, k);
@@ -152,13 +170,28 @@ void Differentiator::find_first_readers() {
   }
 }
 
-void Differentiator::seed() {
-  if (!wanted_[graph().loss]) return;  // everything is frozen: no backward part
-  const ValueId one = options_.ranks
-                          ? builder_.source(kGradientWeight, {}, DType::kF32, Role::kInput)
-                          : builder_.append(OpKind::kFill, {}, ShapeAttributes{{}, 1.0},
-                                            "grad/loss.one", Phase::kBackward)[0];
-  gradients_[graph().loss] = {one, false};
+void Differentiator::seed(std::int64_t micro_batch) {
+  const ValueId loss = copies_.at(copies_.forward().loss);
+  const bool frozen = !wanted_[loss];  // no backward part
+  const auto weight = [&] {
+    return builder_.source(micro_batch_name(micro_batch, kGradientWeight), {}, DType::kF32,
+                           Role::kInput);
+  };
+  if (copies_.count() > 1) {
+    const ValueId own = weight();
+    const ValueId weighted =
+        builder_.mul(loss, own, micro_batch_name(micro_batch, "weighted_loss"));
+    loss_of_all_ = micro_batch == 0 ? weighted
+                                    : builder_.add(loss_of_all_, weighted,
+                                                   micro_batch_name(micro_batch, "sum_of_losses"));
+    if (!frozen) gradients_[loss] = {own, false};
+  } else if (!frozen) {
+    gradients_[loss] = {options_.ranks
+                            ? weight()
+                            : builder_.append(OpKind::kFill, {}, ShapeAttributes{{}, 1.0},
+                                              "grad/loss.one", Phase::kBackward)[0],
+                        false};
+  }
 }
 
 void Differentiator::differentiate(NodeId id) {
@@ -188,9 +221,8 @@ void Differentiator::update_after(std::size_t node) {
 std::int64_t Differentiator::most_under_way() const {
   if (options_.ranks->bytes_under_way) return *options_.ranks->bytes_under_way;
   std::int64_t all = 0;
-  for (std::size_t i = 0; i < graph().values.size(); ++i) {
-    if (is_trainable(ValueId(i)))
-      all += element_count(graph().values[ValueId(i)].shape) * dtype_bytes(DType::kF32);
+  for (const Value& value : graph().values) {
+    if (is_trainable(value)) all += element_count(value.shape) * dtype_bytes(DType::kF32);
   }
   return 2 * bucket_target(options_.ranks->bucket_bytes, all);
 }
@@ -241,7 +273,8 @@ void Differentiator::fetch() {
   if (std::find(outputs.begin(), outputs.end(), graph().loss) == outputs.end()) {
     builder_.add_output(graph().loss);
   }
-  for (ValueId fetched : options_.fetch_gradients) {
+  for (ValueId of_forward : options_.fetch_gradients) {
+    const ValueId fetched = copies_.at(of_forward);
     const std::string name = "grad/" + graph().values[fetched].name;
     const Shape shape = graph().values[fetched].shape;
     const auto& partial = gradients_[fetched];
@@ -254,7 +287,7 @@ void Differentiator::fetch() {
 
 void Differentiator::warn() {
   for (std::size_t i = 0; i < gradients_.size(); ++i) {
-    if (!is_trainable(ValueId(i)) || gradients_[ValueId(i)]) continue;
+    if (!is_trainable(graph().values[ValueId(i)]) || gradients_[ValueId(i)]) continue;
     warnings_.push_back(fmt::format(
         "parameter '{}' takes no part in the loss: it stays as it is, weight decay included",
         graph().values[ValueId(i)].name));
@@ -286,12 +319,20 @@ void check_optimizer(const Optimizer& optimizer) {
 
 }  // namespace
 
+std::string micro_batch_name(std::int64_t micro_batch, std::string_view name) {
+  return micro_batch == 0 ? std::string(name) : fmt::format("micro{}/{}", micro_batch, name);
+}
+
 TrainingGraph make_training_graph(const Graph& given, const TrainingOptions& options) {
   check_loss(given);
   check_optimizer(options.optimizer);
+  if (options.micro_batches < 1) {
+    throw base::input_error("micro_batches {}: must be at least 1", options.micro_batches);
+  }
   const std::int64_t ranks = options.ranks ? options.ranks->batch_norm_over : 0;
   const Graph forward = ranks > 0 ? synchronise_batch_norm(given, ranks) : given;
-  if (!skips_nonfinite(options.optimizer)) return Differentiator(forward, {}, options).make();
+  if (!skips_nonfinite(options.optimizer) && options.micro_batches == 1)
+    return Differentiator(forward, {}, options).make();
   WithoutStatistics rest = take_statistics_updates(forward);
   TrainingOptions moved = options;
   for (ValueId& fetched : moved.fetch_gradients) {

@@ -34,6 +34,9 @@ struct TrainingOptions {
     std::int64_t batch_norm_over = 0;
   };
   std::optional<Ranks> ranks{};
+  // So many batches of the forward graph's size make one step, one after the other: the graph is
+  // repeated, with shared parameters, and gradients are complete, reduced and used after the last.
+  std::int64_t micro_batches = 1;
   // False: gradients only, no update nodes (for tests and for embedding in another trainer).
   bool update = true;
   // Graph::updates_last of what is made. The nodes and their order are the same.
@@ -42,6 +45,10 @@ struct TrainingOptions {
 
 inline constexpr std::string_view kGradientWeight = "gradient_weight";
 inline constexpr std::string_view kGradientNorm = "grad_norm";
+
+// What is called `name` in the forward graph, in the copy for this micro-batch: "micro2/images",
+// and the name itself for micro-batch 0.
+[[nodiscard]] std::string micro_batch_name(std::int64_t micro_batch, std::string_view name);
 
 struct TrainingGraph {
   Graph graph;
@@ -70,6 +77,10 @@ struct TrainingGraph {
 //   ("reduce/<parameter>") as soon as it is final, in the order in which that happens, and through
 //   an await before the update: the one of the oldest comes as soon as more than bytes_under_way
 //   are waiting.
+// - With `micro_batches`, forward and backward nodes of one copy are followed by those of the next
+//   (graph/forward_copies.h). The weight of each copy's loss in that of all is an input,
+//   kGradientWeight, with or without ranks. The loss is then the sum of weights times losses, and
+//   only gradients of parameters can be fetched.
 // - An optimizer that clips or skips (takes_norm) makes the updates wait for kGradientNorm, the
 //   norm of all gradients together, summed over ranks where there are several; it is an output.
 //   What skips leaves everything that persists as it was: running statistics and assigned states
