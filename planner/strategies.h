@@ -17,6 +17,7 @@ class FrontierStrategy : public Strategy {
   // At least one plan.
   virtual void solve(const Request& request, Frontier& frontier) const = 0;
   [[nodiscard]] std::shared_ptr<const Frontier> frontier(const Request& request) const;
+  void solve_whole_or_passes(const Request& request, Frontier& frontier) const;
   void offer_leanest(const Request& request, Frontier& frontier) const;
 };
 

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "planner/algorithms.h"
 #include "planner/frontier.h"
+#include "planner/passes.h"
 #include "planner/strategies.h"
 #include "planner/structure.h"
 
@@ -69,7 +70,7 @@ std::shared_ptr<const Frontier> FrontierStrategy::frontier(const Request& reques
   auto result = std::make_shared<Frontier>(request);
   if (request.cache && request.stop) request.cache->offer_known(request, *result);
   if (offers_algorithms(*request.problem)) offer_leanest(request, *result);
-  solve(request, *result);
+  solve_whole_or_passes(request, *result);
   // What a strategy knows may all be out of order; the program itself never is.
   if (result->empty()) result->offer(program_order(*request.problem, request.order), "keep_all");
   result->polish(request.stop);
@@ -78,6 +79,19 @@ std::shared_ptr<const Frontier> FrontierStrategy::frontier(const Request& reques
     request.cache->frontiers.emplace(PlanCache::key_of(name(), request), result);
   }
   return result;
+}
+
+// A step of several passes is planned pass by pass; a small one also as a whole, which may be
+// better and can be proven.
+void FrontierStrategy::solve_whole_or_passes(const Request& request, Frontier& frontier) const {
+  constexpr std::size_t kSmall = 200;
+  const std::vector<Pass> passes = split_into_passes(*request.problem);
+  if (passes.empty() || request.problem->ops.size() <= kSmall) solve(request, frontier);
+  if (passes.empty()) return;
+  frontier.offer(program_order(*request.problem, request.order), "keep_all");
+  offer_passes(
+      request, passes,
+      [this](const Request& of_pass, Frontier& known) { solve(of_pass, known); }, frontier);
 }
 
 // What the strategy knows when every op takes its leanest algorithm: the floor lies there. A
@@ -92,7 +106,7 @@ void FrontierStrategy::offer_leanest(const Request& request, Frontier& frontier)
   question.search_moves = 0;
   question.packing.search_nodes = 0;
   Frontier known(question);
-  solve(question, known);
+  solve_whole_or_passes(question, known);
   for (const Plan& plan : known.plans()) frontier.offer(plan.order, plan.strategy);
 }
 
