@@ -31,12 +31,13 @@ class DataSource {
   // Of the training part's contents (runtime/fingerprint.h). Reads all of it, so not for each step.
   [[nodiscard]] virtual std::string fingerprint() const = 0;
 
-  // Writes this rank's part of batch `index` of epoch `epoch` into the session's inputs; a pure
-  // function of (seed, epoch, index).
+  // Writes this rank's part of batch `index` of epoch `epoch` into the session's inputs, those of
+  // all its micro-batches; a pure function of (seed, epoch, index).
   virtual void fill(Session& session, std::int64_t epoch, std::int64_t index) = 0;
 
-  // The weight of this rank's loss in the mean over the global batch; 1 for one rank alone.
-  [[nodiscard]] virtual float gradient_weight() const = 0;
+  // The weight of this rank's loss (that of one micro-batch) in the mean over the global batch; 1
+  // for one rank alone.
+  [[nodiscard]] virtual float gradient_weight(std::int64_t micro_batch = 0) const = 0;
 
   // Prepares for evaluation with a model of this rank's batch and of this sequence length.
   virtual void set_evaluation(const models::ModelOptions& options) = 0;

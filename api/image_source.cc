@@ -47,19 +47,21 @@ class ImageSource final : public DataSource {
           runtime::shuffled_order(splits_->train.items(), seed_, static_cast<std::uint64_t>(epoch));
       order_epoch_ = epoch;
     }
-    const auto items = std::span<const std::uint32_t>(order_).subspan(
-        static_cast<std::size_t>(index * batch_ + shard_.begin(batch_)),
-        static_cast<std::size_t>(shard_.count(batch_)));
-    runtime::fill_image_batch(splits_->train, items, shard_.planned(batch_), normalisation_,
-                              augmentation_, seed_, static_cast<std::uint64_t>(epoch), images_,
-                              labels_);
-    session.set_input("images", std::as_bytes(std::span(images_)));
-    session.set_input("labels", std::as_bytes(std::span(labels_)));
+    for (std::int64_t k = 0; k < shard_.micro_batches; ++k) {
+      const auto items = std::span<const std::uint32_t>(order_).subspan(
+          static_cast<std::size_t>(index * batch_ + shard_.begin(batch_, k)),
+          static_cast<std::size_t>(shard_.count(batch_, k)));
+      runtime::fill_image_batch(splits_->train, items, shard_.planned(batch_), normalisation_,
+                                augmentation_, seed_, static_cast<std::uint64_t>(epoch), images_,
+                                labels_);
+      session.set_input(graph::micro_batch_name(k, "images"), std::as_bytes(std::span(images_)));
+      session.set_input(graph::micro_batch_name(k, "labels"), std::as_bytes(std::span(labels_)));
+    }
   }
 
   // The loss is the mean over the labels that count, which padding's do not.
-  [[nodiscard]] float gradient_weight() const override {
-    return static_cast<float>(static_cast<double>(shard_.count(batch_)) /
+  [[nodiscard]] float gradient_weight(std::int64_t micro_batch) const override {
+    return static_cast<float>(static_cast<double>(shard_.count(batch_, micro_batch)) /
                               static_cast<double>(batch_));
   }
 

@@ -61,6 +61,7 @@ struct PlanReport {
   CostOrigin costs{};      // where cost_ns and its like come from
   std::int64_t chunk = 0;  // time steps that one node computes; 0 for models without, and where
                            // nobody said
+  std::int64_t micro_batches = 1;  // of one step, where somebody said
 };
 
 struct PlannedTraining {

@@ -1,6 +1,7 @@
 #include "api/prepare.h"
 
 #include "api/data_source.h"
+#include "api/micro_batches.h"
 #include "kernels/backend.h"
 
 namespace reprise::api {
@@ -24,17 +25,22 @@ PreparedTraining prepare_training(const TrainOptions& options,
 PreparedTraining prepare_training(const TrainOptions& options,
                                   const models::ModelOptions& completed,
                                   const std::optional<graph::TrainingOptions::Ranks>& ranks) {
-  const models::Model model = models::make_model(options.model, completed);
+  const Shard shard{.micro_batches = options.micro_batches};
+  const models::Model model =
+      models::make_model(options.model, options_of_micro_batch(completed, shard));
+  require_micro_batches(model, completed.batch, shard);
   graph::TrainingGraph training =
       graph::make_training_graph(model.graph, {.optimizer = with_period(options.optimizer),
                                                .ranks = ranks,
+                                               .micro_batches = options.micro_batches,
                                                .updates_last = options.updates_last});
   const auto backend =
       kernels::make_backend(options.session.device, {.threads = options.session.threads});
   PreparedTraining prepared{.graph = backend->prepare(training.graph)->prepared(),
                             .costs = {},
                             .warnings = std::move(training.warnings),
-                            .chunk = completed.chunk};
+                            .chunk = completed.chunk,
+                            .micro_batches = options.micro_batches};
   prepared.costs = choose_costs(options.session.costs, *backend, prepared.graph);
   if (!prepared.costs.note.empty()) prepared.warnings.push_back(prepared.costs.note);
   return prepared;

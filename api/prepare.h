@@ -20,6 +20,7 @@ struct PreparedTraining {
   CostOrigin costs;
   std::vector<std::string> warnings;
   std::int64_t chunk = 0;  // time steps that one node computes; 0 for models without
+  std::int64_t micro_batches = 1;
 };
 
 // Reads from the data set no more than its sizes, builds the training graph and lets the device

@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include "api/data_source.h"
+#include "api/micro_batches.h"
 #include "base/error.h"
 #include "graph/op.h"
 #include "kernels/backend.h"
@@ -52,8 +53,11 @@ std::unique_ptr<Session> make_session(const models::Model& model, const TrainOpt
   Bytes floor = 0;
   for (const char* planner : {"keep_all", "auto"}) {
     session.plan.planner = planner;
-    auto created = Session::create(
-        model, {}, {.optimizer = options.optimizer, .updates_last = options.updates_last}, session);
+    auto created = Session::create(model, {},
+                                   {.optimizer = options.optimizer,
+                                    .micro_batches = options.micro_batches,
+                                    .updates_last = options.updates_last},
+                                   session);
     if (auto* made = std::get_if<std::unique_ptr<Session>>(&created)) return std::move(*made);
     floor = std::get<planner::Infeasible>(created).floor;
   }
@@ -103,11 +107,14 @@ ProfileReport profile(const TrainOptions& options, const ProfileOptions& profile
   models::ModelOptions model_options = options.model_options;
   TrainOptions training_only = options;
   training_only.evaluate = false;
-  const std::unique_ptr<DataSource> source = open_data(training_only, model_options);
+  const Shard shard{.micro_batches = options.micro_batches};
+  const std::unique_ptr<DataSource> source = open_data(training_only, model_options, shard);
   const auto backend = std::make_shared<const TimedBackend>(
       kernels::make_backend(options.session.device, {.threads = options.session.threads}));
-  const auto session =
-      make_session(models::make_model(options.model, model_options), options, backend);
+  const models::Model model =
+      models::make_model(options.model, options_of_micro_batch(model_options, shard));
+  require_micro_batches(model, model_options.batch, shard);
+  const auto session = make_session(model, options, backend);
   runtime::TimedProgram& timed = backend->last();
 
   ProfileReport report;
@@ -118,6 +125,8 @@ ProfileReport profile(const TrainOptions& options, const ProfileOptions& profile
         seconds_since(first_step) > profile_options.seconds || (stop != nullptr && stop->load());
     if (i >= 2 && over) break;
     source->fill(*session, 0, i % source->steps_per_epoch());
+    for (std::int64_t k = 0; k < options.micro_batches; ++k)
+      session->set_gradient_weight(source->gradient_weight(k), k);
     timed.record(i > 0);  // the first step touches fresh pages and fills the libraries' caches
     const auto before = Clock::now();
     (void)session->step();

@@ -48,6 +48,7 @@ struct Session::Impl {
   std::vector<Variable> variables;  // in name order
   std::vector<std::string> warnings;
   std::uint64_t steps = 0;
+  std::int64_t micro_batches = 1;
   // Training values of the states that evaluation changes; empty outside of an evaluation.
   std::map<std::string, std::vector<std::byte>, std::less<>> saved_states;
   bool evaluating = false;
@@ -169,6 +170,7 @@ std::variant<std::unique_ptr<Session>, planner::Infeasible> Session::create(
   Impl& impl = *session->impl_;
   impl.options = session_options;
   graph::TrainingOptions training_options = options;
+  impl.micro_batches = options.micro_batches;
   if (impl.is_replica()) {
     if (!training_options.ranks)
       training_options.ranks.emplace().bucket_bytes = session_options.bucket_bytes;
@@ -221,13 +223,15 @@ void Session::set_input(std::string_view name, std::span<const std::byte> plain)
   impl_->outputs_there = false;  // their bytes may be the input's
 }
 
-void Session::set_gradient_weight(float weight) {
-  if (!impl_->is_replica()) return;
-  set_input(graph::kGradientWeight, std::as_bytes(std::span(&weight, 1)));
+void Session::set_gradient_weight(float weight, std::int64_t micro_batch) {
+  if (!impl_->is_replica() && impl_->micro_batches == 1) return;
+  set_input(graph::micro_batch_name(micro_batch, graph::kGradientWeight),
+            std::as_bytes(std::span(&weight, 1)));
 }
 
-void Session::set_batch_parts(std::span<const std::int64_t> items) {
-  if (!impl_->is_replica() || !impl_->training.has(graph::kBatchParts)) return;
+void Session::set_batch_parts(std::span<const std::int64_t> items, std::int64_t micro_batch) {
+  const std::string name = graph::micro_batch_name(micro_batch, graph::kBatchParts);
+  if (!impl_->is_replica() || !impl_->training.has(name)) return;
   const runtime::comm::Communicator& ranks = *impl_->options.ranks;
   if (items.size() != static_cast<std::size_t>(ranks.world_size())) {
     throw base::input_error("batch parts: {} numbers for {} ranks", items.size(),
@@ -235,7 +239,7 @@ void Session::set_batch_parts(std::span<const std::int64_t> items) {
   }
   std::vector<std::int32_t> parts{ranks.rank()};
   for (const std::int64_t each : items) parts.push_back(static_cast<std::int32_t>(each));
-  set_input(graph::kBatchParts, std::as_bytes(std::span(parts)));
+  set_input(name, std::as_bytes(std::span(parts)));
 }
 
 float Session::step(runtime::StepRecord* record) {

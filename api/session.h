@@ -66,13 +66,14 @@ class Session {
 
   // Inputs by name, plain row-major; Error(kInput) names input, bytes expected and given.
   void set_input(std::string_view name, std::span<const std::byte> plain);
-  // With ranks, before each step: the share of this rank's loss in that of all (say, its items over
-  // all items). Has no effect without.
-  void set_gradient_weight(float weight);
-  // With batch norm over ranks, before each step: the items of each rank, in order. Of its rows of
-  // the batch each has so many; those behind them are padding. Has no effect without.
-  void set_batch_parts(std::span<const std::int64_t> items);
-  // Runs one training step and returns its loss (with ranks, that of this rank's items). The step
+  // With ranks or micro-batches, before each step: the share of this rank's loss, that of the
+  // micro-batch, in that of all (say, its items over all items). Has no effect without.
+  void set_gradient_weight(float weight, std::int64_t micro_batch = 0);
+  // With batch norm over ranks, before each step: the items of each rank in the micro-batch, in
+  // order. Of its rows each has so many; those behind them are padding. Has no effect without.
+  void set_batch_parts(std::span<const std::int64_t> items, std::int64_t micro_batch = 0);
+  // Runs one training step and returns its loss (with ranks, that of this rank's items; with
+  // micro-batches, the sum over them of weight times loss). The step
   // counter advances. A step takes the bytes of its inputs: Error(kInput) names one that was not
   // set since the last step or evaluation. `record` is told when what ran (api/trace.h draws it).
   float step(runtime::StepRecord* record = nullptr);

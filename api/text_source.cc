@@ -25,7 +25,7 @@ class TextSource final : public DataSource {
         training_(text_->train, batch, seq_len) {
     tokens_.resize(static_cast<std::size_t>(batch * seq_len));
     targets_.resize(tokens_.size());
-    own_tokens_.resize(static_cast<std::size_t>(shard.planned(batch) * seq_len));
+    own_tokens_.resize(static_cast<std::size_t>(shard.of_rank().planned(batch) * seq_len));
     own_targets_.resize(own_tokens_.size());
   }
 
@@ -38,14 +38,19 @@ class TextSource final : public DataSource {
 
   void fill(Session& session, std::int64_t /*epoch*/, std::int64_t index) override {
     training_.fill(index, tokens_, targets_);
-    take_streams(tokens_, own_tokens_, 0);
-    take_streams(targets_, own_targets_, kIgnoredTarget);
-    session.set_input("tokens", std::as_bytes(std::span(own_tokens_)));
-    session.set_input("targets", std::as_bytes(std::span(own_targets_)));
+    const auto own = static_cast<std::size_t>(shard_.planned(batch_) * seq_len_);
+    for (std::int64_t k = 0; k < shard_.micro_batches; ++k) {
+      take_streams(shard_, k, tokens_, own_tokens_, 0);
+      take_streams(shard_, k, targets_, own_targets_, kIgnoredTarget);
+      session.set_input(graph::micro_batch_name(k, "tokens"),
+                        std::as_bytes(std::span(own_tokens_).first(own)));
+      session.set_input(graph::micro_batch_name(k, "targets"),
+                        std::as_bytes(std::span(own_targets_).first(own)));
+    }
   }
 
   // The loss is the sum over the tokens that count, divided by all that are planned for.
-  [[nodiscard]] float gradient_weight() const override {
+  [[nodiscard]] float gradient_weight(std::int64_t /*micro_batch*/) const override {
     return static_cast<float>(static_cast<double>(shard_.planned(batch_)) /
                               static_cast<double>(batch_));
   }
@@ -62,28 +67,30 @@ class TextSource final : public DataSource {
 
   EvaluationPart fill_evaluation(Session& session, std::int64_t index) override {
     const auto all = static_cast<std::size_t>(batch_ * evaluation_seq_len_);
-    const auto own = static_cast<std::size_t>(shard_.planned(batch_) * evaluation_seq_len_);
+    const Shard rank = shard_.of_rank();
+    const auto own = static_cast<std::size_t>(rank.planned(batch_) * evaluation_seq_len_);
     evaluation_->fill(index / shard_.ranks, std::span(tokens_).first(all),
                       std::span(targets_).first(all));
-    take_streams(std::span(tokens_).first(all), std::span(own_tokens_).first(own), 0);
-    take_streams(std::span(targets_).first(all), std::span(own_targets_).first(own),
+    take_streams(rank, 0, std::span(tokens_).first(all), std::span(own_tokens_).first(own), 0);
+    take_streams(rank, 0, std::span(targets_).first(all), std::span(own_targets_).first(own),
                  kIgnoredTarget);
     session.set_evaluation_input("tokens", std::as_bytes(std::span(own_tokens_).first(own)));
     session.set_evaluation_input("targets", std::as_bytes(std::span(own_targets_).first(own)));
-    return {.items = shard_.count(batch_) * evaluation_seq_len_,
-            .divisor = shard_.planned(batch_) * evaluation_seq_len_};
+    return {.items = rank.count(batch_) * evaluation_seq_len_,
+            .divisor = rank.planned(batch_) * evaluation_seq_len_};
   }
 
  private:
   static constexpr std::int32_t kIgnoredTarget = -100;
 
-  // This rank's columns of [time, streams], and `padding` where it has fewer than it planned for.
-  void take_streams(std::span<const std::int32_t> all, std::span<std::int32_t> own,
-                    std::int32_t padding) const {
+  // The columns of [time, streams] that the shard's micro-batch has, and `padding` where it has
+  // fewer than planned for.
+  void take_streams(const Shard& shard, std::int64_t micro_batch, std::span<const std::int32_t> all,
+                    std::span<std::int32_t> own, std::int32_t padding) const {
     const auto streams = static_cast<std::size_t>(batch_);
-    const auto planned = static_cast<std::size_t>(shard_.planned(batch_));
-    const auto begin = static_cast<std::size_t>(shard_.begin(batch_));
-    const auto count = static_cast<std::size_t>(shard_.count(batch_));
+    const auto planned = static_cast<std::size_t>(shard.planned(batch_));
+    const auto begin = static_cast<std::size_t>(shard.begin(batch_, micro_batch));
+    const auto count = static_cast<std::size_t>(shard.count(batch_, micro_batch));
     for (std::size_t t = 0; t < all.size() / streams; ++t) {
       for (std::size_t i = 0; i < planned; ++i)
         own[t * planned + i] = i < count ? all[t * streams + begin + i] : padding;

@@ -11,6 +11,7 @@
 #include "api/carried_state.h"
 #include "api/chunk.h"
 #include "api/data_source.h"
+#include "api/micro_batches.h"
 #include "api/replicas.h"
 #include "api/resume.h"
 #include "api/save_folder.h"
@@ -90,10 +91,13 @@ std::vector<models::Model> evaluation_candidates(std::string_view name,
 // One run: owns what lives as long as the loop.
 class Run {
  public:
-  Run(const TrainOptions& options, const TrainHooks& hooks) : options_(options), hooks_(hooks) {
+  Run(const TrainOptions& options, const TrainHooks& hooks)
+      : options_(options), hooks_(hooks), shard_{.micro_batches = options.micro_batches} {
     if (options.session.ranks && options.session.ranks->world_size() > 1) {
       ranks_ = options.session.ranks.get();
-      shard_ = {ranks_->rank(), ranks_->world_size()};
+      shard_ = {.rank = ranks_->rank(),
+                .ranks = ranks_->world_size(),
+                .micro_batches = options.micro_batches};
       if (options_.choose_chunk) {
         throw base::input_error("--chunk auto: {} ranks must agree on a length; give a number",
                                 shard_.ranks);
@@ -111,8 +115,7 @@ class Run {
     if (options_.resume && is_first()) checkpoint = load_or_advise(*options_.resume);
     model_options_ = options_.model_options;
     source_ = open_data(options_, model_options_, shard_);
-    local_options_ = model_options_;
-    local_options_.batch = shard_.planned(model_options_.batch);
+    local_options_ = options_of_micro_batch(model_options_, shard_);
     total_steps_ =
         options_.steps > 0 ? options_.steps : options_.epochs * source_->steps_per_epoch();
     complete_rate(options_.optimizer, total_steps_);
@@ -133,6 +136,7 @@ class Run {
     if (auto infeasible = make_session()) return std::move(*infeasible);
     report_.plan = session_->report();
     report_.plan.chunk = model_options_.chunk;
+    report_.plan.micro_batches = options_.micro_batches;
     for (const std::string& warning : session_->warnings()) warn(warning);
     if (folder_) {
       if (const auto warning = folder_->warning(options_.resume)) warn(*warning);
@@ -183,7 +187,7 @@ class Run {
   TrainOptions options_;
   const TrainHooks& hooks_;
   models::ModelOptions model_options_;            // of all ranks together
-  models::ModelOptions local_options_;            // of this one: its part of the batch
+  models::ModelOptions local_options_;            // of one micro-batch of this one
   runtime::comm::Communicator* ranks_ = nullptr;  // null for one alone
   Shard shard_;
   bool stop_agreed_ = false;
@@ -211,14 +215,21 @@ std::optional<planner::Infeasible> Run::take_best_chunk() {
 std::optional<planner::Infeasible> Run::make_session() {
   const models::Model model = models::make_model(options_.model, local_options_);
   if (ranks_ != nullptr) require_trainable_over_ranks(model);
+  require_micro_batches(model, model_options_.batch, shard_,
+                        options_.session.synchronise_batch_norm);
   const bool sequence = model_options_.seq_len > 0;
   std::vector<models::Model> evaluations;
   std::vector<models::ModelOptions> tried;
+  models::ModelOptions evaluated = local_options_;
+  // Streams of a text are those of the rank: carried state has a row for each.
+  if (sequence) evaluated.batch = shard_.planned_by_rank(model_options_.batch);
   if (options_.evaluate)
-    evaluations = evaluation_candidates(options_.model, local_options_, sequence, tried);
-  auto created = Session::create(
-      model, evaluations, {.optimizer = options_.optimizer, .updates_last = options_.updates_last},
-      options_.session);
+    evaluations = evaluation_candidates(options_.model, evaluated, sequence, tried);
+  auto created = Session::create(model, evaluations,
+                                 {.optimizer = options_.optimizer,
+                                  .micro_batches = options_.micro_batches,
+                                  .updates_last = options_.updates_last},
+                                 options_.session);
   if (auto* infeasible = std::get_if<planner::Infeasible>(&created)) return std::move(*infeasible);
   session_ = std::get<std::unique_ptr<Session>>(std::move(created));
   if (session_->can_evaluate()) source_->set_evaluation(tried[session_->evaluation_index()]);
@@ -231,7 +242,7 @@ void Run::resume(const Checkpoint* checkpoint) {
   if (ranks_ != nullptr) {
     copy_from_first_rank(*session_, *ranks_);
     scatter_carried_states(checkpoint != nullptr ? &checkpoint->snapshot : nullptr,
-                           model_options_.batch, shard_, *session_, *ranks_);
+                           model_options_.batch, shard_.of_rank(), *session_, *ranks_);
   }
   report_.resumed_from = done();
   saved_at_ = done();
@@ -256,8 +267,10 @@ void Run::step() {
   const std::int64_t index = done() % source_->steps_per_epoch();
   if (index == 0) session_->reset_carried_states();
   source_->fill(*session_, at_epoch, index);
-  session_->set_gradient_weight(source_->gradient_weight());
-  session_->set_batch_parts(shard_.counts(model_options_.batch));
+  for (std::int64_t k = 0; k < shard_.micro_batches; ++k) {
+    session_->set_gradient_weight(source_->gradient_weight(k), k);
+    session_->set_batch_parts(shard_.counts(model_options_.batch, k), k);
+  }
   const double data_ms = milliseconds_since(begin);
   const bool traced = is_traced();
   runtime::StepRecord record;
@@ -314,7 +327,9 @@ void Run::trace(const runtime::StepRecord& record) {
 // The mean over all items of the global batch; and whether anybody wants to stop.
 float Run::loss_of_all(float own) {
   if (ranks_ == nullptr) return own;
-  const double weight = static_cast<double>(source_->gradient_weight());
+  // Those of micro-batches have been weighted by the step.
+  const double weight =
+      shard_.micro_batches > 1 ? 1.0 : static_cast<double>(source_->gradient_weight());
   double sums[2] = {weight > 0 ? weight * static_cast<double>(own) : 0.0, stop_asked() ? 1.0 : 0.0};
   ranks_->all_reduce(std::span<double>(sums));
   stop_agreed_ = sums[1] > 0;
@@ -410,7 +425,8 @@ void Run::save() {
   RunFacts facts{
       .settings = settings_, .steps_per_epoch = source_->steps_per_epoch(), .ranks = shard_.ranks};
   if (ranks_ != nullptr) {
-    facts.whole_states = gather_carried_states(*session_, model_options_.batch, shard_, *ranks_);
+    facts.whole_states =
+        gather_carried_states(*session_, model_options_.batch, shard_.of_rank(), *ranks_);
   }
   if (!is_first()) return;
   const auto file = save_checkpoint(options_, facts, *session_);

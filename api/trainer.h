@@ -40,6 +40,9 @@ struct TrainOptions {
   DataSpec data{};
   graph::Optimizer optimizer = graph::SgdAttributes{};
   bool updates_last = false;  // graph::TrainingOptions::updates_last
+  // The batch (of one rank, its part) is computed in so many pieces, one after the other; see
+  // docs/accumulation.md.
+  std::int64_t micro_batches = 1;
   // Steps to take in all (counting those before a resume); 0: `epochs` passes over the data.
   std::int64_t steps = 0;
   std::int64_t epochs = 1;

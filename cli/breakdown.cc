@@ -51,8 +51,11 @@ std::vector<GroupFate> gather(const PlannedStep& step,
   return fates;
 }
 
+// "layer1" of "layer1.0.conv", and of "micro2/layer1.0.conv": micro-batches are alike.
 std::string first_component(const std::string& name) {
-  return name.substr(0, name.find('.'));
+  const std::size_t slash = name.starts_with("micro") ? name.find('/') : std::string::npos;
+  const std::size_t begin = slash == std::string::npos ? 0 : slash + 1;
+  return name.substr(begin, name.find('.', begin) - begin);
 }
 
 std::string without_number(const std::string& name) {

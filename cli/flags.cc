@@ -144,6 +144,10 @@ void add_model_flags(CLI::App& app, Flags& flags) {
               flags.data_given = true;
             });
   add_whole(app, "--batch", "items of one step", options.batch);
+  add_whole(app, "--accumulate",
+            "compute the batch in so many pieces, one after the other: about as much less memory\n"
+            "for activations, the same gradients (batch norm sees a piece at a time)",
+            flags.train.micro_batches, 1, 256);
   add_value(app, "--image", "CxHxW", "image size of synthetic data, e.g. 3x224x224",
             [&options](const std::string& text) { take_image(options, text); });
   add_whole(app, "--classes", "classes of synthetic data", options.classes, 2);

@@ -101,6 +101,7 @@ int run_plan(const PlanFlags& flags, Context& context) {
   }
   auto& planned = std::get<api::PlannedTraining>(outcome);
   planned.report.chunk = prepared.chunk;
+  planned.report.micro_batches = prepared.micro_batches;
   if (!flags.out.empty()) write_file(flags.out, schedule::print_planned_step(planned.step));
   if (context.json) {
     context.print(document_of(planned));

@@ -74,6 +74,7 @@ Point measure(const std::vector<PreparedTraining>& graphs, api::PlanOptions opti
     }
     api::PlanReport report = std::get<api::PlannedTraining>(std::move(outcome)).report;
     report.chunk = prepared.chunk;
+    report.micro_batches = prepared.micro_batches;
     if (!point.report || report.cost_ns < point.report->cost_ns) point.report = std::move(report);
   }
   return point;

@@ -90,8 +90,8 @@ void FrontierStrategy::solve_whole_or_passes(const Request& request, Frontier& f
   if (passes.empty()) return;
   frontier.offer(program_order(*request.problem, request.order), "keep_all");
   offer_passes(
-      request, passes,
-      [this](const Request& of_pass, Frontier& known) { solve(of_pass, known); }, frontier);
+      request, passes, [this](const Request& of_pass, Frontier& known) { solve(of_pass, known); },
+      frontier);
 }
 
 // What the strategy knows when every op takes its leanest algorithm: the floor lies there. A

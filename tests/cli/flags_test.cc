@@ -55,6 +55,8 @@ TEST(Flags, WrongValuesOfModelAndRunNameFlagValueAndRule) {
       {{"--lr-schedule", "cosine:10"}, {"--lr-schedule", "'cosine:10'", "step"}},
       {{"--lr-schedule", "step:0"}, {"--lr-schedule", "'0'", "at least 1"}},
       {{"--lr-schedule", "step:5:2"}, {"--lr-schedule", "'2'", "at most 1"}},
+      {{"--accumulate", "0"}, {"--accumulate", "'0'", "from 1 to 256"}},
+      {{"--accumulate", "4", "--batch", "3"}, {"--accumulate 4", "--batch 3", "only 3 items"}},
       {{"--clip-norm", "0"}, {"--clip-norm", "'0'", "above 0"}},
       {{"--clip-norm", "inf"}, {"--clip-norm", "'inf'"}},
       {{"--updates", "never"}, {"--updates", "'never'", "auto", "end"}},

@@ -74,6 +74,24 @@ TEST(TrainCommand, ResumingMayAddSkippingButNotClipping) {
   EXPECT_THAT(refused.out, HasSubstr("clip_norm=2"));
 }
 
+TEST(TrainCommand, MicroBatchesGiveTheLossesOfTheBatchAndBelongToTheRun) {
+  const TempFolder folder;
+  const std::string save = (folder / "run").string();
+  const Json whole = train({"--steps", "3"});
+  const Json cut = train({"--steps", "3", "--accumulate", "2", "--save", save});
+  EXPECT_EQ(whole["plan"]["micro_batches"], 1);
+  EXPECT_EQ(cut["plan"]["micro_batches"], 2);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto wanted = whole["losses"][i].get<double>();
+    EXPECT_NEAR(cut["losses"][i].get<double>(), wanted, 1e-5 * wanted);
+  }
+  const Ran refused = run_cli(train_args({"--steps", "4", "--resume", save}));
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.out, HasSubstr("micro-batches '2'"));
+  EXPECT_EQ(train({"--steps", "4", "--accumulate", "2", "--resume", save})["state_hash"],
+            train({"--steps", "4", "--accumulate", "2"})["state_hash"]);
+}
+
 TEST(TrainCommand, BudgetsChangeTheMemoryAndNothingElse) {
   const Json whole = train({"--steps", "5"});
   const Json tight = train({"--steps", "5", "--budget", "floor"});
