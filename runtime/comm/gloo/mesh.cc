@@ -20,6 +20,11 @@ std::string address_key(int from, int to) {
   return fmt::format("address/{}/{}", from, to);
 }
 
+// That all connections of a rank stand.
+std::string connected_key(int rank) {
+  return fmt::format("connected/{}", rank);
+}
+
 // A pair waits for its first connection five times what it is told.
 constexpr int kPairPatience = 5;
 
@@ -61,8 +66,19 @@ void GlooMesh::connect(StoreClient& keys, std::shared_ptr<gloo::transport::Devic
     require_going_on();  // a pair that is closed meanwhile waits no longer, and says nothing
   }
   transportContext_->setTimeout(timeout);
+  wait_for_others(keys, deadline);
   const std::lock_guard lock(mutex_);
   keys_ = nullptr;
+}
+
+// A rank that left early would break the connections of those that are not done.
+void GlooMesh::wait_for_others(StoreClient& keys, Clock::time_point deadline) {
+  keys.set(connected_key(rank), "yes");
+  for (int other = 0; other < size; ++other) {
+    if (other == rank) continue;
+    (void)keys.get(connected_key(other), deadline);
+    require_going_on();
+  }
 }
 
 void GlooMesh::interrupt() noexcept {

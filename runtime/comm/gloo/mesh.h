@@ -27,6 +27,7 @@ class GlooMesh final : public gloo::Context {
 
  private:
   void offer_pairs(StoreClient& keys, std::chrono::milliseconds timeout);
+  void wait_for_others(StoreClient& keys, Clock::time_point deadline);
   void require_going_on() const;
 
   mutable std::mutex mutex_;
