@@ -25,6 +25,7 @@
 #include <thread>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
 
@@ -380,18 +381,26 @@ void run_work(const Work& work, int rounds, Json& all) {
     all.push_back(item);
 }
 
+std::vector<std::string> names_of_work() {
+  std::vector<std::string> names;
+  for (const Work& work : all_work()) names.emplace_back(work.name);
+  return names;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string json_file, only;
+  std::string json_file, only, take = "median";
   int rounds = 11;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string flag = argv[i];
-    if (flag == "--json") json_file = argv[i + 1];
-    if (flag == "--only") only = argv[i + 1];
-    if (flag == "--take") take_fastest = std::string(argv[i + 1]) == "fastest";
-    if (flag == "--rounds") rounds = std::max(1, std::atoi(argv[i + 1]));
-  }
+  CLI::App app("Sums over two ranks beside the step, over an artificial link.");
+  app.add_option("--json", json_file, "all figures, into this file");
+  app.add_option("--only", only, "one model alone")->check(CLI::IsMember(names_of_work()));
+  app.add_option("--take", take, "of the rounds: median or fastest")
+      ->check(CLI::IsMember({"median", "fastest"}));
+  app.add_option("--rounds", rounds, "steps of each kind; default 11")
+      ->check(CLI::Range(1, 10'000));
+  CLI11_PARSE(app, argc, argv);
+  take_fastest = take == "fastest";
   std::cout << fmt::format(
       "{:<24} {:>5} {:>8} {:>3} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7} {:>8} "
       "{:>7}\n",
