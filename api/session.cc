@@ -173,7 +173,8 @@ std::variant<std::unique_ptr<Session>, planner::Infeasible> Session::create(
   impl.micro_batches = options.micro_batches;
   if (impl.is_replica()) {
     if (!training_options.ranks)
-      training_options.ranks.emplace().bucket_bytes = session_options.bucket_bytes;
+      training_options.ranks =
+          graph::TrainingOptions::Ranks{.bucket_bytes = session_options.bucket_bytes};
     if (session_options.synchronise_batch_norm)
       training_options.ranks->batch_norm_over = session_options.ranks->world_size();
   }

@@ -325,6 +325,9 @@ void add_trace_flag(CLI::App& app, Flags& flags) {
         if (!std::filesystem::is_directory(folder)) {
           throw base::input_error("--trace '{}': there is no folder '{}'", text, folder.string());
         }
+        if (std::filesystem::is_directory(path)) {
+          throw base::input_error("--trace '{}': is a folder; name a file in it", text);
+        }
         flags.train.trace_file = path;
       });
 }
