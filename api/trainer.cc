@@ -454,6 +454,7 @@ void Run::finish() {
   report_.process_overhead_bytes =
       std::max<Bytes>(0, runtime::resident_bytes() - session_->arena_bytes());
   report_.state_hash = session_->state_hash();
+  if (ranks_ != nullptr) ranks_->barrier();  // no rank ends well unless all do
 }
 
 void give_up(runtime::comm::Communicator& ranks, const std::string& where, const char* what) {
