@@ -47,7 +47,7 @@ struct SessionOptions {
 };
 
 // One training step (and, with an evaluation model, one evaluation step) over one arena within the
-// budget.
+// budget. One thread at a time uses it, for reads as well.
 //
 // A step that fails is an Error naming the op; the step counter, and with it the random draws, stay
 // where they were. Without `recoverable` it may have updated some of the persistent values before:
