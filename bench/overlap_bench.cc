@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -31,6 +30,7 @@
 
 #include "api/profile.h"
 #include "api/session.h"
+#include "bench/batch.h"
 #include "models/model.h"
 #include "runtime/comm/thread_communicator.h"
 #include "schedule/cluster.h"
@@ -118,19 +118,7 @@ std::vector<Work> all_work() {
 }
 
 void fill_inputs(api::Session& session, const graph::Graph& graph) {
-  for (const graph::Value& value : graph.values) {
-    if (value.role != graph::Role::kInput) continue;
-    const auto count = static_cast<std::size_t>(graph::element_count(value.shape));
-    std::vector<std::byte> plain(count * 4);
-    for (std::size_t i = 0; i < count; ++i) {
-      const float real = static_cast<float>(i % 17) / 17.0F - 0.5F;
-      const auto id = static_cast<std::int32_t>(i % 7);
-      const void* element =
-          value.dtype == graph::DType::kF32 ? static_cast<const void*>(&real) : &id;
-      std::memcpy(&plain[i * 4], element, 4);
-    }
-    session.set_input(value.name, plain);
-  }
+  for (const auto& [name, plain] : bench::make_batch(graph)) session.set_input(name, plain);
   session.set_gradient_weight(1.0F / kRanks);
 }
 

@@ -5,7 +5,6 @@
 // plan's own time for the step, to be held against the measured one; its planned overhead.
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -18,6 +17,7 @@
 
 #include "api/profile.h"
 #include "api/session.h"
+#include "bench/batch.h"
 #include "models/model.h"
 #include "schedule/usage.h"
 
@@ -47,26 +47,8 @@ std::vector<Work> all_work() {
           {"lstm1000", "lstm", long_text}};
 }
 
-using Batch = std::vector<std::pair<std::string, std::vector<std::byte>>>;
-
-// Every input with plausible values: small floats, ids that every table has.
-Batch make_batch(const graph::Graph& graph) {
-  Batch batch;
-  for (const graph::Value& value : graph.values) {
-    if (value.role != graph::Role::kInput) continue;
-    const auto count = static_cast<std::size_t>(graph::element_count(value.shape));
-    std::vector<std::byte> plain(count * 4);
-    for (std::size_t i = 0; i < count; ++i) {
-      const float real = static_cast<float>(i % 17) / 17.0F - 0.5F;
-      const auto id = static_cast<std::int32_t>(i % 7);
-      const void* element =
-          value.dtype == graph::DType::kF32 ? static_cast<const void*>(&real) : &id;
-      std::memcpy(&plain[i * 4], element, 4);
-    }
-    batch.emplace_back(value.name, std::move(plain));
-  }
-  return batch;
-}
+using bench::Batch;
+using bench::make_batch;
 
 // As a trainer does: the batch is written anew for each step, since its bytes are free after use.
 float run_step(api::Session& session, const Batch& batch) {

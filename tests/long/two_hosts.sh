@@ -13,7 +13,7 @@ set -u
 program=$(realpath "${1:-build/release/bin/reprise}")
 id=$$
 one=reprise-$id-1 two=reprise-$id-2
-work=$(mktemp -d /tmp/two_hosts_XXXXXX)
+work=$(mktemp --directory --tmpdir two_hosts_XXXXXX)
 timeout=8
 margin=10
 failures=0
