@@ -10,6 +10,7 @@
 #include "api/shard.h"
 #include "api/trainer.h"
 #include "planner/strategy.h"
+#include "tests/api/small_run.h"
 #include "tests/api/training_case.h"
 #include "tests/runtime/comm_kinds.h"
 
@@ -23,20 +24,8 @@ using runtime::comm::testing::world;
 using ::testing::HasSubstr;
 
 TrainOptions mlp(std::int64_t batch, std::int64_t micro_batches) {
-  TrainOptions options;
-  options.model = "mlp";
-  options.model_options = {.batch = batch,
-                           .channels = 1,
-                           .height = 4,
-                           .width = 4,
-                           .classes = 3,
-                           .hidden = 8,
-                           .layers = 6};
+  TrainOptions options = small_mlp_run(batch, 6);
   options.optimizer = graph::SgdAttributes{.rate = {.base = 0.5}, .momentum = 0.9};
-  options.session = on("reference", "keep_all");
-  options.steps = 5;
-  options.evaluate = false;
-  options.compare_every = 1;
   options.micro_batches = micro_batches;
   return options;
 }

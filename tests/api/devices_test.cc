@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 
 #include "api/data_source.h"
+#include "tests/api/small_run.h"
 #include "tests/api/training_case.h"
 #include "tests/runtime/comm_kinds.h"
 #include "tests/support/hooked_backend.h"
@@ -24,20 +25,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 TrainOptions mlp(std::int64_t batch) {
-  TrainOptions options;
-  options.model = "mlp";
-  options.model_options = {.batch = batch,
-                           .channels = 1,
-                           .height = 4,
-                           .width = 4,
-                           .classes = 3,
-                           .hidden = 8,
-                           .layers = 3};
-  options.session = on("reference", "keep_all");
-  options.steps = 5;
-  options.evaluate = false;
-  options.compare_every = 1;
-  return options;
+  return small_mlp_run(batch, 3);
 }
 
 DeviceList reference(int count) {

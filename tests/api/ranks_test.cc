@@ -10,6 +10,7 @@
 #include "api/replicas.h"
 #include "api/shard.h"
 #include "api/trainer.h"
+#include "tests/api/small_run.h"
 #include "tests/api/training_case.h"
 #include "tests/runtime/comm_kinds.h"
 
@@ -56,20 +57,10 @@ void expect_close(const std::vector<float>& got, const std::vector<float>& wante
 }
 
 TrainOptions mlp(std::int64_t batch, const std::string& device = "reference") {
-  TrainOptions options;
-  options.model = "mlp";
-  options.model_options = {.batch = batch,
-                           .channels = 1,
-                           .height = 4,
-                           .width = 4,
-                           .classes = 3,
-                           .hidden = 8,
-                           .layers = 3};
+  TrainOptions options = small_mlp_run(batch, 3);
   options.optimizer = graph::SgdAttributes{.rate = {.base = 0.5}, .momentum = 0.9};
   options.session = on(device, "keep_all");
   options.steps = 6;
-  options.evaluate = false;
-  options.compare_every = 1;
   return options;
 }
 
