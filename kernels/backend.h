@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "graph/prepared.h"
 #include "graph/random.h"
+#include "kernels/device_memory.h"
 
 namespace reprise::kernels {
 
@@ -28,7 +30,14 @@ struct Call {
   std::int32_t algorithm = 0;  // of the node's
 };
 
+// What a device recorded of one executor's step, to play it again (Program::run_step).
+class Tape {
+ public:
+  virtual ~Tape() = default;
+};
+
 // The kernels of one prepared graph. run() never allocates and never blocks; it is not thread-safe.
+// On a device with memory of its own it queues the work and returns.
 class Program {
  public:
   virtual ~Program() = default;
@@ -39,6 +48,18 @@ class Program {
   // Error(kDevice) when the library fails; both name the node.
   virtual void run(NodeId node, const Call& call, const graph::StepContext& context) = 0;
 
+  // A whole step: calls `instructions`, which calls run() with the same context for each
+  // instruction. A device that can record what these queue does so on `tape`, and in later steps
+  // plays the tape instead; so one tape belongs to one sequence of instructions and addresses.
+  // `tape` may be null: then nothing is recorded.
+  virtual void run_step(const graph::StepContext& context, Tape* tape,
+                        const std::function<void(const graph::StepContext&)>& instructions) {
+    (void)tape;
+    instructions(context);
+  }
+  // An empty tape; null where the device records nothing.
+  [[nodiscard]] virtual std::unique_ptr<Tape> make_tape() { return nullptr; }
+
   // Between the plain row-major form (of the value's dtype) on the host and the value's layout in
   // the arena. Sizes are checked: Error(kInput) names the value and both. May allocate; not for use
   // inside a step.
@@ -47,7 +68,9 @@ class Program {
 };
 
 struct BackendOptions {
-  int threads = 0;  // 0: all cores the process may use
+  int threads = 0;             // of a CPU; 0: all cores the process may use
+  int ordinal = 0;             // which of several devices of this kind
+  bool tensor_floats = false;  // CUDA: products of f32 may round their factors to TF32
 };
 
 class Backend {
@@ -55,6 +78,8 @@ class Backend {
   virtual ~Backend() = default;
   [[nodiscard]] virtual std::string_view name() const = 0;    // "cpu"
   [[nodiscard]] virtual std::string description() const = 0;  // "oneDNN 2.6.3, 2 threads, AVX-512"
+  // Where its programs' addresses lie; null: in the host's memory.
+  [[nodiscard]] virtual std::shared_ptr<DeviceMemory> memory() const { return nullptr; }
   // Chooses layouts and kernels, inserts reorder nodes, books workspaces. Node and value ids of the
   // input graph stay valid only by name. With `like`, persistent values take the layouts that
   // values of the same name have there, so that both programs work on the same bytes (evaluation

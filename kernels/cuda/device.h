@@ -1,0 +1,52 @@
+#pragma once
+
+// One GPU as this process uses it: its streams, library handles and memory.
+
+#include <cstddef>
+#include <cublas_v2.h>
+#include <cuda_runtime.h>
+#include <cudnn.h>
+#include <memory>
+#include <string>
+
+#include "kernels/device_memory.h"
+
+namespace reprise::kernels::cuda {
+
+class Device {
+ public:
+  // Opens GPU `ordinal`. Throws Error(kDevice) saying what there is when there is no such GPU, no
+  // driver, or a library is older than the one this was built with.
+  Device(int ordinal, bool tensor_floats);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  [[nodiscard]] int ordinal() const { return ordinal_; }
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] int multiprocessors() const { return multiprocessors_; }
+  [[nodiscard]] bool tensor_floats() const { return tensor_floats_; }
+  // What context and library handles took of the device's memory when they were made.
+  [[nodiscard]] base::Bytes overhead_bytes() const { return overhead_bytes_; }
+
+  void make_current() const;  // of the calling thread
+
+  [[nodiscard]] cudaStream_t compute() const { return compute_; }
+  [[nodiscard]] cudaStream_t copies() const { return copies_; }
+  // Both work on compute(). f32 products are exact f32 unless tensor_floats().
+  [[nodiscard]] cublasHandle_t blas() const { return blas_; }
+  [[nodiscard]] cudnnHandle_t dnn() const { return dnn_; }
+
+ private:
+  int ordinal_;
+  bool tensor_floats_;
+  std::string name_;
+  int multiprocessors_ = 0;
+  base::Bytes overhead_bytes_ = 0;
+  cudaStream_t compute_ = nullptr;
+  cudaStream_t copies_ = nullptr;
+  cublasHandle_t blas_ = nullptr;
+  cudnnHandle_t dnn_ = nullptr;
+};
+
+}  // namespace reprise::kernels::cuda
