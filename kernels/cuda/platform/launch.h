@@ -10,6 +10,12 @@
 // groups, no inline PTX, no textures, no CUB. Pointers are arguments of their own, never members of
 // a struct that is one: the tests translate them.
 
+#ifndef __CUDACC__
+// A quoted include looks beside the kernel source first and so comes here; this one goes by the
+// include path alone.
+#include <platform/launch.h>
+#else
+
 #include <cstddef>
 #include <cuda_runtime.h>
 #include <initializer_list>
@@ -46,3 +52,5 @@ void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 blo
 }
 
 }  // namespace reprise::kernels::cuda
+
+#endif
