@@ -47,7 +47,9 @@ void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 blo
             cudaStream_t stream, std::initializer_list<Touched> /*touched*/,
             Arguments... arguments) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
+  // clang-format off
   kernel<<<grid, block, 0, stream>>>(static_cast<Parameters>(arguments)...);
+  // clang-format on
   check(cudaGetLastError(), name);
 }
 
