@@ -94,9 +94,8 @@ template <int kLanes, class F>
 __global__ void row_sums_kernel(F f, SumSizes s, std::int64_t part_terms, const float* x,
                                 const float* y, const float* centres, const std::int32_t* ranks,
                                 int rank_count, double* partial) {
-  constexpr int kThreads = 256;
   const std::int64_t sum =
-      static_cast<std::int64_t>(blockIdx.x) * (kThreads / kLanes) + threadIdx.x / kLanes;
+      static_cast<std::int64_t>(blockIdx.x) * (kGroupBlock / kLanes) + threadIdx.x / kLanes;
   const std::int64_t begin = blockIdx.y * part_terms;
   const std::int64_t counted = counted_terms(s, ranks, rank_count);
   const std::int64_t end = begin + part_terms < counted ? begin + part_terms : counted;
@@ -105,7 +104,7 @@ __global__ void row_sums_kernel(F f, SumSizes s, std::int64_t part_terms, const 
     add_terms(f, s, x, y, centres, sum, begin + threadIdx.x % kLanes, kLanes, end, sums);
   }
   for (int v = 0; v < F::kValues; ++v) {
-    const double total = kLanes == 32 ? warp_sum(sums[v]) : block_sum<kThreads>(sums[v]);
+    const double total = group_sum<kLanes>(sums[v]);
     if (threadIdx.x % kLanes == 0 && sum < s.sums()) {
       partial[(static_cast<std::int64_t>(v) * gridDim.y + blockIdx.y) * s.sums() + sum] = total;
     }
@@ -136,9 +135,9 @@ void launch_partial_sums(const char* name, const F& f, const SumPlan& plan, cons
     case SumPlan::Group::kColumn:
       return start(column_sums_kernel<F>, 32, dim3(32, kColumnRows));
     case SumPlan::Group::kWarp:
-      return start(row_sums_kernel<32, F>, 8, dim3(256));
+      return start(row_sums_kernel<32, F>, kGroupBlock / 32, dim3(kGroupBlock));
     case SumPlan::Group::kBlock:
-      return start(row_sums_kernel<256, F>, 1, dim3(256));
+      return start(row_sums_kernel<kGroupBlock, F>, 1, dim3(kGroupBlock));
   }
 }
 

@@ -49,4 +49,23 @@ __device__ inline float block_max(float value) {
   return largest;
 }
 
+// Of blocks of 256 threads along x, kLanes (32 or 256) neighbours together.
+inline constexpr int kGroupBlock = 256;
+template <int kLanes, class T>
+__device__ inline T group_sum(T value) {
+  if constexpr (kLanes == 32) {
+    return warp_sum(value);
+  } else {
+    return block_sum<kGroupBlock>(value);
+  }
+}
+template <int kLanes>
+__device__ inline float group_max(float value) {
+  if constexpr (kLanes == 32) {
+    return warp_max(value);
+  } else {
+    return block_max<kGroupBlock>(value);
+  }
+}
+
 }  // namespace reprise::kernels::cuda
