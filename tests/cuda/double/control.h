@@ -47,7 +47,8 @@ void host_access(const void* pinned, std::size_t bytes, bool written);
 struct Machine {
   int devices = 1;
   std::size_t memory_bytes = std::size_t{8} << 30;  // of each
-  // What cudaGetDeviceCount answers, and all that need a device: 35 is a missing driver, 100 no GPU.
+  // What cudaGetDeviceCount answers, and all that need a device: 35 is a missing driver, 100 no
+  // GPU.
   int status = 0;
 };
 void set_machine(const Machine& machine);
