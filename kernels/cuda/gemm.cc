@@ -8,8 +8,7 @@
 // product gives the same bits in every plan. (cuBLAS promises equal bits for equal calls on one
 // stream, or with a workspace of the caller's; here both hold.) 16 KiB is what it needs never to
 // fail; a product that is split along its inner axis keeps several copies of C, which is what the
-// rest is for. It must start at a multiple of 256, the arena's addresses are multiples of 64 from a
-// base that is a multiple of 256: hence the slack.
+// rest is for.
 
 #include "kernels/cuda/gemm.h"
 
@@ -21,15 +20,13 @@
 namespace reprise::kernels::cuda {
 namespace {
 
-constexpr Bytes kBlasAlignment = 256;
 constexpr Bytes kLeastBytes = Bytes{16} << 10;
 constexpr Bytes kMostBytes = Bytes{4} << 20;  // what NVIDIA recommends before Hopper
 constexpr Bytes kCopies = 4;
 
 Bytes blas_bytes(const GemmSizes& s) {
   const Bytes c = s.rows * s.columns * s.batch * static_cast<Bytes>(sizeof(float));
-  return std::clamp(base::align_up(kCopies * std::min(c, kMostBytes), kBlasAlignment), kLeastBytes,
-                    kMostBytes);
+  return std::clamp(kCopies * std::min(c, kMostBytes), kLeastBytes, kMostBytes);
 }
 
 bool empty(const GemmSizes& s) {
@@ -64,7 +61,7 @@ GemmWorkspace::GemmWorkspace(Booking& booking, std::initializer_list<GemmSizes> 
                   booking.node().name);
     if (!empty(s) && s.inner > 0) bytes = std::max(bytes, blas_bytes(s));
   }
-  if (bytes > 0) at_ = booking.workspace(bytes + kBlasAlignment - graph::kArenaAlignment);
+  piece_ = LibraryWorkspace(booking, bytes);
 }
 
 void gemm(const Run& run, const GemmWorkspace& workspace, const GemmSizes& s, const float* a,
@@ -76,9 +73,7 @@ void gemm(const Run& run, const GemmWorkspace& workspace, const GemmSizes& s, co
     check(cudaMemsetAsync(c, 0, floats * sizeof(float), run.stream()), "cudaMemsetAsync");
     return;
   }
-  const auto address = reinterpret_cast<std::uintptr_t>(run.workspace + workspace.at_);
-  const std::size_t skip = (kBlasAlignment - address % kBlasAlignment) % kBlasAlignment;
-  check(cublasSetWorkspace(run.device.blas(), run.workspace + workspace.at_ + skip,
+  check(cublasSetWorkspace(run.device.blas(), workspace.piece_.in(run),
                            static_cast<std::size_t>(blas_bytes(s))),
         "cublasSetWorkspace");
   const float alpha = 1.0F;

@@ -5,6 +5,7 @@
 #include <initializer_list>
 
 #include "kernels/cuda/booking.h"
+#include "kernels/cuda/library_workspace.h"
 
 namespace reprise::kernels::cuda {
 
@@ -35,7 +36,7 @@ class GemmWorkspace {
  private:
   friend void gemm(const Run& run, const GemmWorkspace& workspace, const GemmSizes& sizes,
                    const float* a, const float* b, float* c, bool accumulate);
-  std::size_t at_ = 0;
+  LibraryWorkspace piece_;
 };
 
 // Queues C = op(A) op(B), or C += op(A) op(B). `sizes` is among those the workspace was made for.
