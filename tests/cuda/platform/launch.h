@@ -13,6 +13,7 @@
 #include "double/operation.h"
 #include "host/device_language.h"
 #include "host/grid.h"
+#include "host/touch_guard.h"
 #include "kernels/cuda/status.h"
 
 namespace reprise::kernels::cuda {
@@ -40,6 +41,14 @@ template <class T>
     return argument;
 }
 
+template <class T>
+[[nodiscard]] const void* as_pointer(T argument) {
+  if constexpr (std::is_pointer_v<T>)
+    return argument;
+  else
+    return nullptr;
+}
+
 template <class... Parameters, class... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block,
             cudaStream_t stream, std::initializer_list<Touched> touched, Arguments... arguments) {
@@ -52,11 +61,16 @@ void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 blo
     std::apply(
         [&](auto... device) {
           const std::tuple<Parameters...> host(on_host(device)...);
-          test::cuda::run_grid(name, grid, block, [&] { std::apply(kernel, host); });
+          const auto thread = [&] { std::apply(kernel, host); };
+          if (!test::cuda::touch_guard_is_on())
+            return test::cuda::run_grid(name, grid, block, thread);
+          const test::cuda::TouchGuard guard(name, ranges, {as_pointer(device)...});
+          test::cuda::run_grid(name, grid, block, thread);
+          guard.check();
         },
         given);
   };
-  check(test::cuda::enqueue(stream, name, std::move(ranges), work), name);
+  check(test::cuda::enqueue(stream, name, ranges, work), name);
 }
 
 }  // namespace reprise::kernels::cuda
