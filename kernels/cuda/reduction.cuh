@@ -2,7 +2,7 @@
 
 // Sums over the threads of a warp or block, always in the same order.
 
-#include <cuda_runtime.h>
+#include "platform/launch.h"
 
 namespace reprise::kernels::cuda {
 
