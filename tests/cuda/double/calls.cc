@@ -144,6 +144,8 @@ void host_access(const void* pinned, std::size_t bytes, bool written) {
 
 void reset() {
   const std::lock_guard<std::mutex> lock(engine().mutex);
+  reset_blas();
+  reset_dnn();
   reset_graphs();
   reset_events();
   reset_captures();

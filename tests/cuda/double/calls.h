@@ -33,6 +33,8 @@ void take_overhead(int device, std::size_t bytes);
 
 void reset_events();
 void reset_graphs();
+void reset_blas();
+void reset_dnn();
 
 // The status that a test wants this call to return.
 [[nodiscard]] std::optional<int> begin_call(const char* name);
