@@ -1,0 +1,69 @@
+#pragma once
+
+// What recurrent layers share: sizes, and the matrix products around the gates. The products with
+// x and those of the weights' gradients run once for all steps of a node, the products with the
+// carried state once for each step.
+
+#include <cstdint>
+
+#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/recurrent_kernels.h"
+
+namespace reprise::kernels::cuda {
+
+struct RecurrentSizes {
+  std::int64_t steps = 0;   // T
+  std::int64_t batch = 0;   // B
+  std::int64_t input = 0;   // I
+  std::int64_t hidden = 0;  // R
+  std::int64_t gates = 0;   // G R: rows of the weights
+
+  [[nodiscard]] StepSizes step() const { return {batch, hidden}; }
+  [[nodiscard]] std::int64_t rows() const { return steps * batch; }
+  [[nodiscard]] std::int64_t state() const { return batch * hidden; }  // floats of h
+  [[nodiscard]] double flops() const {
+    return 2.0 * static_cast<double>(rows() * gates) * static_cast<double>(input + hidden);
+  }
+};
+
+// From x[T,B,I], w_ih[GR,I] and w_hh[GR,R].
+[[nodiscard]] inline RecurrentSizes recurrent_sizes(const graph::Value& x, const graph::Value& w_ih,
+                                                    const graph::Value& w_hh) {
+  return {.steps = x.shape[0],
+          .batch = x.shape[1],
+          .input = x.shape[2],
+          .hidden = w_hh.shape[1],
+          .gates = w_ih.shape[0]};
+}
+
+// gates[T B, GR] = x w_ih^T, in rows of `stride`.
+[[nodiscard]] inline GemmSizes gates_from_x(const RecurrentSizes& s, std::int64_t stride) {
+  return {.rows = s.rows(),
+          .columns = s.gates,
+          .inner = s.input,
+          .transpose_b = true,
+          .stride_c = stride};
+}
+// gates[B, GR] = h w_hh^T, in rows of `stride`.
+[[nodiscard]] inline GemmSizes gates_from_h(const RecurrentSizes& s, std::int64_t stride) {
+  return {.rows = s.batch,
+          .columns = s.gates,
+          .inner = s.hidden,
+          .transpose_b = true,
+          .stride_c = stride};
+}
+
+// The way back, for `gates` of the rows of a weight, whose gradients lie in rows of `stride`.
+// d[rows, columns] = dgates w
+[[nodiscard]] inline GemmSizes back_through(std::int64_t rows, std::int64_t gates,
+                                            std::int64_t columns, std::int64_t stride) {
+  return {.rows = rows, .columns = columns, .inner = gates, .stride_a = stride};
+}
+// dw[gates, columns] = the sum over rows of dgates^T x
+[[nodiscard]] inline GemmSizes weight_grad(std::int64_t rows, std::int64_t gates,
+                                           std::int64_t columns, std::int64_t stride) {
+  return {
+      .rows = gates, .columns = columns, .inner = rows, .transpose_a = true, .stride_a = stride};
+}
+
+}  // namespace reprise::kernels::cuda
