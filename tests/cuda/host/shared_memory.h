@@ -1,9 +1,9 @@
 #pragma once
 
-// The __shared__ variables of the kernels in this program. They are function-local thread_locals
-// (host/device_language.h), which C++ offers no list of; the program's own symbol table has one.
-// Taken for shared memory is every such variable of a function in reprise::kernels::cuda or
-// reprise::test::cuda::emulated: host code there has none.
+// The __shared__ variables of the kernels in this program or module. They are function-local
+// thread_locals (host/device_language.h), which C++ offers no list of; the symbol table in the file
+// of the program or module has one. Taken for shared memory is every such variable of a function in
+// reprise::kernels::cuda or reprise::test::cuda::emulated: host code there has none.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace reprise::test::cuda {
 
 struct SharedVariable {
   std::string symbol;
-  std::size_t offset = 0;  // from the program's thread-local storage
+  std::ptrdiff_t offset = 0;  // from threadIdx, in the same thread-local storage
   std::size_t bytes = 0;
 };
-// Throws std::runtime_error when the program's file has no symbol table.
+// Throws std::runtime_error when that file has no symbol table.
 [[nodiscard]] const std::vector<SharedVariable>& shared_variables();
 
 // Those of the calling thread of the host.
