@@ -176,13 +176,14 @@ OperationRef Engine::add(int device, Chain chain, std::string place, Task task,
   return operation;
 }
 
-void Engine::check_ranges(const Operation& operation, const Clock& before) {
+void Engine::check_ranges(Operation& operation, const Clock& before) {
   for (const Range& range : operation.task.touched) {
     if (range.bytes == 0) continue;
     try {
       (void)memory().holding(range.begin, range.bytes);
     } catch (const BadAddress& error) {
       fault(fmt::format("{}: {}", *operation.actor.name, error.what()));
+      operation.refused = true;
       continue;
     }
     for (const std::string& text :
@@ -225,9 +226,10 @@ std::size_t Engine::choose(const Operation* wanted) {
   if (policy_ == Policy::kRandom) return random(ready_.size());
   if (wanted == nullptr || policy_ == Policy::kEager) return 0;
   const bool want_needed = policy_ == Policy::kStarve;
+  std::vector<std::size_t> preferred;
   for (std::size_t i = 0; i < ready_.size(); ++i)
-    if ((ready_[i]->needed_by == waits_) == want_needed) return i;
-  return 0;
+    if ((ready_[i]->needed_by == waits_) == want_needed) preferred.push_back(i);
+  return preferred.empty() ? random(ready_.size()) : preferred[random(preferred.size())];
 }
 
 bool Engine::run_one(const Operation* wanted) {
@@ -241,6 +243,11 @@ bool Engine::run_one(const Operation* wanted) {
 
 void Engine::run(const OperationRef& operation) {
   const Task& task = operation->task;
+  if (operation->refused) {
+    break_device(operation->device, cudaErrorIllegalAddress);
+    finish(operation);
+    return;
+  }
   if (task.kind == Kind::kKernel) count_kernel();
   try {
     for (const Range& range : task.touched)

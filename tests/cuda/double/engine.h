@@ -46,6 +46,7 @@ struct Operation {
   Clock clock;     // what is over when this begins, and this itself
   double end = 0;  // in pretended seconds
   bool done = false;
+  bool refused = false;  // touches memory that is not there: breaks its device when it runs
   std::size_t waiting = 0;                 // predecessors that are not done
   std::vector<OperationRef> predecessors;  // until done
   std::vector<OperationRef> successors;    // until done
@@ -108,7 +109,7 @@ class Engine {
 
  private:
   [[nodiscard]] std::size_t random(std::size_t below);
-  void check_ranges(const Operation& operation, const Clock& before);
+  void check_ranges(Operation& operation, const Clock& before);
   bool run_one(const Operation* wanted);
   [[nodiscard]] std::size_t choose(const Operation* wanted);
   void mark_needed(const OperationRef& wanted);
