@@ -120,7 +120,8 @@ void Session::Impl::add_evaluation(const std::vector<models::Model>& candidates)
       continue;
     }
     auto executor = std::make_unique<runtime::Executor>(
-        *program, std::move(schedule), *arena, runtime::ExecutorOptions{.debug = options.debug});
+        *program, std::move(schedule), *arena,
+        runtime::ExecutorOptions{.debug = options.debug, .device = backend->memory()});
     evaluation.emplace(std::move(program), std::move(executor));
     evaluation_index = i;
     return;
@@ -202,13 +203,15 @@ std::variant<std::unique_ptr<Session>, planner::Infeasible> Session::create(
     require_same_plan(impl.planned, session_options.bucket_bytes, *session_options.ranks);
   }
 
-  impl.arena = std::make_unique<runtime::Arena>(impl.planned.schedule.arena_bytes);
+  impl.arena =
+      std::make_unique<runtime::Arena>(impl.planned.schedule.arena_bytes, impl.backend->memory());
   auto executor = std::make_unique<runtime::Executor>(
       *program, impl.planned.schedule, *impl.arena,
       runtime::ExecutorOptions{
           .debug = session_options.debug,
           .communicator = impl.is_replica() ? session_options.ranks.get() : nullptr,
-          .bucket_bytes = session_options.bucket_bytes});
+          .bucket_bytes = session_options.bucket_bytes,
+          .device = impl.backend->memory()});
   impl.training = Side(std::move(program), std::move(executor));
   impl.list_variables();
   impl.write_initial_values(training);

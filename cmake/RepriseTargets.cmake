@@ -1,11 +1,14 @@
 # One library per folder: reprise_add_library(graph DEPENDS base) builds every *.cc of the folder
-# (and of the subfolders named by SOURCES_FROM) into the target reprise_graph.
+# (and of the subfolders named by SOURCES_FROM) into the target reprise_graph. With SHAREABLE a module
+# that is opened at run time may hold a copy of it.
 
 add_library(reprise_options INTERFACE)
 target_include_directories(reprise_options INTERFACE ${CMAKE_SOURCE_DIR})
-target_compile_options(reprise_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion)
+set(reprise_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion)
+target_compile_options(reprise_options INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${reprise_warnings}>")
 if(REPRISE_SANITIZE)
-  target_compile_options(reprise_options INTERFACE -fsanitize=${REPRISE_SANITIZE} -fno-omit-frame-pointer)
+  target_compile_options(reprise_options INTERFACE
+    "$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${REPRISE_SANITIZE};-fno-omit-frame-pointer>")
   target_link_options(reprise_options INTERFACE -fsanitize=${REPRISE_SANITIZE})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")  # which tells by __has_feature only; GCC's names serve
     if(REPRISE_SANITIZE MATCHES "thread")
@@ -18,7 +21,7 @@ if(REPRISE_SANITIZE)
 endif()
 
 function(reprise_add_library folder)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;LINK;SOURCES_FROM" ${ARGN})
+  cmake_parse_arguments(ARG "SHAREABLE" "" "DEPENDS;LINK;SOURCES_FROM" ${ARGN})
   set(globs ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   foreach(sub ${ARG_SOURCES_FROM})
     list(APPEND globs ${CMAKE_CURRENT_SOURCE_DIR}/${sub}/*.cc)
@@ -30,6 +33,9 @@ function(reprise_add_library folder)
   else()
     add_library(reprise_${folder} INTERFACE)
     set(scope INTERFACE)
+  endif()
+  if(ARG_SHAREABLE)
+    set_target_properties(reprise_${folder} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   endif()
   target_link_libraries(reprise_${folder} ${scope} reprise_options ${ARG_LINK})
   foreach(dep ${ARG_DEPENDS})

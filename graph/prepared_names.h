@@ -8,7 +8,7 @@
 namespace reprise::graph {
 
 // Who can have prepared a graph. A build may lack some of them; kernels::make_backend() says so.
-inline constexpr std::array<std::string_view, 2> kBackendNames = {"cpu", "reference"};
+inline constexpr std::array<std::string_view, 3> kBackendNames = {"cpu", "reference", "cuda"};
 
 // A layout is "plain" (row-major), "workspace" (a form of a kernel's own), or the axes of a blocked
 // one from the outermost to the innermost. An axis is a letter, a for the first. A split axis is a

@@ -68,9 +68,11 @@ class Program {
 };
 
 struct BackendOptions {
-  int threads = 0;             // of a CPU; 0: all cores the process may use
-  int ordinal = 0;             // which of several devices of this kind
-  bool tensor_floats = false;  // CUDA: products of f32 may round their factors to TF32
+  int threads = 0;  // of a CPU; 0: all cores the process may use
+  // The rest is for GPUs.
+  int ordinal = 0;             // which of several
+  bool tensor_floats = false;  // products of f32 may round their factors to TF32
+  bool record_steps = true;    // as a CUDA graph, where that works
 };
 
 class Backend {
@@ -80,6 +82,8 @@ class Backend {
   [[nodiscard]] virtual std::string description() const = 0;  // "oneDNN 2.6.3, 2 threads, AVX-512"
   // Where its programs' addresses lie; null: in the host's memory.
   [[nodiscard]] virtual std::shared_ptr<DeviceMemory> memory() const { return nullptr; }
+  // Of the device's memory, what context and libraries hold beside every arena.
+  [[nodiscard]] virtual base::Bytes overhead_bytes() const { return 0; }
   // Chooses layouts and kernels, inserts reorder nodes, books workspaces. Node and value ids of the
   // input graph stay valid only by name. With `like`, persistent values take the layouts that
   // values of the same name have there, so that both programs work on the same bytes (evaluation
@@ -96,7 +100,11 @@ class Backend {
 // oneDNN, with blocked layouts. Throws Error(kDevice) saying why when this build has no oneDNN.
 [[nodiscard]] std::unique_ptr<Backend> make_cpu_backend(const BackendOptions& options);
 
-// "cpu", "reference". Throws Error(kInput) listing the names.
+// cuDNN, cuBLAS and own kernels, in a module of its own (kernels/cuda_module.h). Throws
+// Error(kDevice) saying why there is no module, driver or GPU.
+[[nodiscard]] std::unique_ptr<Backend> make_cuda_backend(const BackendOptions& options);
+
+// "cpu", "reference", "cuda". Throws Error(kInput) listing the names.
 [[nodiscard]] std::unique_ptr<Backend> make_backend(std::string_view name,
                                                     const BackendOptions& options);
 

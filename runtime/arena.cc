@@ -1,9 +1,11 @@
 #include "runtime/arena.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <utility>
 
 #include "base/error.h"
 
@@ -29,23 +31,32 @@ std::byte* align_pointer(void* pointer, Bytes alignment) {
 
 }  // namespace
 
-Arena::Arena(Bytes bytes) : bytes_(bytes) {
+Arena::Arena(Bytes bytes, std::shared_ptr<kernels::DeviceMemory> device)
+    : bytes_(bytes), device_(std::move(device)) {
   REPRISE_CHECK(bytes >= 0, "an arena of {} bytes", bytes);
+  if (device_) {
+    data_ = device_->reserve(bytes);
+  } else {
+    reserve_pages();
+  }
+}
+
+void Arena::reserve_pages() {
   const Bytes available = available_memory_bytes();
   // Touching more than there is would not fail but get a process killed, maybe another one.
-  if (bytes > available) fail(bytes, available, "not enough memory");
+  if (bytes_ > available) fail(bytes_, available, "not enough memory");
   const Bytes page = sysconf(_SC_PAGESIZE);
-  const Bytes pages = base::align_up(bytes, page);
+  const Bytes pages = base::align_up(bytes_, page);
   mapping_bytes_ = static_cast<std::size_t>(pages + page + kHugePageBytes);
   mapping_ = mmap(nullptr, mapping_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mapping_ == MAP_FAILED) fail(bytes, available, std::strerror(errno));
+  if (mapping_ == MAP_FAILED) fail(bytes_, available, std::strerror(errno));
   data_ = align_pointer(mapping_, kHugePageBytes);
   if (pages == 0) return;
   // What lies behind the pages stays inaccessible: the guard.
   if (mprotect(data_, static_cast<std::size_t>(pages), PROT_READ | PROT_WRITE) != 0) {
     const int reason = errno;
     munmap(mapping_, mapping_bytes_);
-    fail(bytes, available, std::strerror(reason));
+    fail(bytes_, available, std::strerror(reason));
   }
   madvise(data_, static_cast<std::size_t>(pages), MADV_HUGEPAGE);  // a wish: refusal is fine
   for (Bytes at = 0; at < pages; at += page) {
@@ -54,7 +65,26 @@ Arena::Arena(Bytes bytes) : bytes_(bytes) {
 }
 
 Arena::~Arena() {
-  munmap(mapping_, mapping_bytes_);
+  if (device_) {
+    device_->release(data_);
+  } else {
+    munmap(mapping_, mapping_bytes_);
+  }
+}
+
+void Arena::read(const std::byte* from, std::span<std::byte> to) const {
+  if (device_) return device_->read(from, to);
+  std::copy_n(from, to.size(), to.data());
+}
+
+void Arena::write(std::byte* to, std::span<const std::byte> from) {
+  if (device_) return device_->write(to, from);
+  std::copy(from.begin(), from.end(), to);
+}
+
+void Arena::fill(std::byte* to, std::byte value, Bytes bytes) {
+  if (device_) return device_->fill(to, value, bytes);
+  std::fill_n(to, bytes, value);
 }
 
 }  // namespace reprise::runtime

@@ -32,15 +32,17 @@ Bytes StretchedMap::operator()(Bytes offset) const {
   return offset + kSentinelBytes * static_cast<Bytes>(above - boundaries_.begin());
 }
 
-DebugArena::DebugArena(const graph::PreparedGraph& prepared, const schedule::Schedule& schedule)
+DebugArena::DebugArena(const graph::PreparedGraph& prepared, const schedule::Schedule& schedule,
+                       std::shared_ptr<kernels::DeviceMemory> device)
     : prepared_(prepared),
       schedule_(schedule),
       map_(schedule),
-      arena_(map_.bytes()),
+      arena_(map_.bytes(), device),
+      on_device_(device != nullptr),
       expected_(static_cast<std::size_t>(map_.bytes()), kFreed),
       lifetimes_(schedule::slot_lifetimes(schedule)),
       last_uses_(schedule.instructions.size()) {
-  std::memcpy(arena_.data(), expected_.data(), expected_.size());
+  arena_.write(arena_.data(), expected_);
   std::vector<bool> kept(schedule.slots.size(), false);
   for (const SlotId slot : schedule.exit) kept[slot.index()] = true;
   for (std::size_t i = 0; i < schedule.slots.size(); ++i) {
@@ -58,13 +60,21 @@ DebugArena::Range DebugArena::slot_range(SlotId slot) const {
   return range(schedule_.slots[slot].offset, schedule_.slots[slot].bytes);
 }
 
+const std::byte* DebugArena::look() {
+  if (!on_device_) return arena_.data();
+  seen_.resize(static_cast<std::size_t>(arena_.bytes()));
+  arena_.read(arena_.data(), seen_);
+  return seen_.data();
+}
+
 void DebugArena::begin_step() {
+  const std::byte* const held_bytes = look();
   std::fill(expected_.begin(), expected_.end(), kFreed);
   for (const SlotId slot : schedule_.entry) {
     const Range held = slot_range(slot);
-    std::copy(arena_.data() + held.begin, arena_.data() + held.end, expected_.begin() + held.begin);
+    std::copy(held_bytes + held.begin, held_bytes + held.end, expected_.begin() + held.begin);
   }
-  std::memcpy(arena_.data(), expected_.data(), expected_.size());
+  arena_.write(arena_.data(), expected_);
 }
 
 std::vector<DebugArena::Range> DebugArena::written_ranges(std::size_t index) const {
@@ -81,12 +91,13 @@ std::vector<DebugArena::Range> DebugArena::written_ranges(std::size_t index) con
 
 void DebugArena::end_instruction(std::size_t index) {
   const Instruction& instruction = schedule_.instructions[index];
+  const std::byte* const held = look();
   Bytes checked = 0;
   for (const Range& written : written_ranges(index)) {
-    compare(index, checked, written.begin);
+    compare(index, held, checked, written.begin);
     checked = std::max(checked, written.end);
   }
-  compare(index, checked, arena_.bytes());
+  compare(index, held, checked, arena_.bytes());
 
   if (instruction.workspace_bytes > 0) {
     free(range(instruction.workspace_offset, instruction.workspace_bytes));
@@ -103,14 +114,13 @@ void DebugArena::end_instruction(std::size_t index) {
   }
   for (const SlotId slot : instruction.writes) {
     const Range written = slot_range(slot);
-    std::copy(arena_.data() + written.begin, arena_.data() + written.end,
-              expected_.begin() + written.begin);
+    std::copy(held + written.begin, held + written.end, expected_.begin() + written.begin);
   }
 }
 
-void DebugArena::compare(std::size_t index, Bytes begin, Bytes end) const {
+void DebugArena::compare(std::size_t index, const std::byte* held, Bytes begin, Bytes end) const {
   if (begin >= end) return;
-  const std::byte* found = arena_.data() + begin;
+  const std::byte* found = held + begin;
   const auto expected = expected_.begin() + begin;
   if (std::memcmp(found, &*expected, static_cast<std::size_t>(end - begin)) == 0) return;
   const std::byte* const last = found + (end - begin);
@@ -118,7 +128,7 @@ void DebugArena::compare(std::size_t index, Bytes begin, Bytes end) const {
 }
 
 void DebugArena::free(Range freed) {
-  std::fill(arena_.data() + freed.begin, arena_.data() + freed.end, kFreed);
+  arena_.fill(arena_.data() + freed.begin, kFreed, freed.end - freed.begin);
   std::fill(expected_.begin() + freed.begin, expected_.begin() + freed.end, kFreed);
 }
 

@@ -42,10 +42,12 @@ class StretchedMap {
 
 class DebugArena {
  public:
-  // Both must outlive it.
-  DebugArena(const graph::PreparedGraph& prepared, const schedule::Schedule& schedule);
+  // Both must outlive it. With `device` it lies there, and each instruction is waited for.
+  DebugArena(const graph::PreparedGraph& prepared, const schedule::Schedule& schedule,
+             std::shared_ptr<kernels::DeviceMemory> device);
 
   [[nodiscard]] std::byte* address(Bytes offset) { return arena_.data() + map_(offset); }
+  [[nodiscard]] Arena& arena() { return arena_; }
 
   // Frees all but the entry slots.
   void begin_step();
@@ -61,7 +63,9 @@ class DebugArena {
   [[nodiscard]] Range range(Bytes offset, Bytes bytes) const;
   [[nodiscard]] Range slot_range(schedule::SlotId slot) const;
   [[nodiscard]] std::vector<Range> written_ranges(std::size_t index) const;
-  void compare(std::size_t index, Bytes begin, Bytes end) const;
+  // What the arena holds now, in host memory.
+  [[nodiscard]] const std::byte* look();
+  void compare(std::size_t index, const std::byte* held, Bytes begin, Bytes end) const;
   void free(Range freed);
   [[noreturn]] void report(std::size_t index, Bytes at) const;
   [[nodiscard]] std::string describe(std::size_t index, Bytes at) const;
@@ -70,6 +74,8 @@ class DebugArena {
   const schedule::Schedule& schedule_;
   StretchedMap map_;
   Arena arena_;
+  bool on_device_;
+  std::vector<std::byte> seen_;      // on a device: the last look()
   std::vector<std::byte> expected_;  // what arena_ must hold outside of an instruction's writes
   base::IdVector<schedule::SlotId, schedule::Lifetime> lifetimes_;
   std::vector<std::vector<schedule::SlotId>> last_uses_;  // per instruction: slots that end with it

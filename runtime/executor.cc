@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <exception>
+#include <functional>
+#include <memory>
 #include <new>
 #include <optional>
 #include <string>
@@ -58,6 +60,7 @@ struct Executor::Impl {
   void call(const BoundInstruction& bound, const graph::StepContext& context);
   void run_node(const BoundInstruction& bound, const graph::StepContext& context);
   [[nodiscard]] const graph::PreparedGraph& prepared() const { return program.prepared(); }
+  [[nodiscard]] Arena& held_in() { return debug ? debug->arena() : arena; }
   [[nodiscard]] std::byte* address(Bytes offset) {
     return debug ? debug->address(offset) : arena.data() + offset;
   }
@@ -78,7 +81,16 @@ struct Executor::Impl {
   Bytes reached = 0;
   std::size_t first_update = 0;  // first instruction that writes over a persistent value
   bool state_lost = false;
-  Recorder* recorder = nullptr;  // of the step that is running
+  Recorder* recorder = nullptr;          // of the step that is running
+  const BoundInstruction* at = nullptr;  // the instruction that is running
+  std::unique_ptr<kernels::Tape> tape;
+  // All of them, one after the other; made once, since making it allocates.
+  const std::function<void(const graph::StepContext&)> instructions =
+      [this](const graph::StepContext& context) {
+        const BoundInstruction* const end =
+            binding.instructions.data() + binding.instructions.size();
+        for (at = binding.instructions.data(); at != end; ++at) call(*at, context);
+      };
 };
 
 Executor::Impl::Impl(kernels::Program& program_, Schedule schedule_, Arena& arena_,
@@ -97,11 +109,12 @@ Executor::Impl::Impl(kernels::Program& program_, Schedule schedule_, Arena& aren
       throw base::input_error("the schedule is not correct ({}): {}",
                               schedule::rule_name(violations[0].rule), violations[0].message);
     }
-    debug.emplace(prepared(), schedule);
+    debug.emplace(prepared(), schedule, options.device);
     binding = bind_schedule(prepared(), schedule, [&](Bytes at) { return debug->address(at); });
   }
   index_ends();
   find_first_update();
+  tape = program.make_tape();
   if (options.communicator != nullptr) {
     sums.emplace(prepared(), schedule, *options.communicator,
                  options.debug ? 0 : options.bucket_bytes);
@@ -155,18 +168,23 @@ void Executor::Impl::run_node(const BoundInstruction& bound, const graph::StepCo
 }
 
 void Executor::Impl::run(const graph::StepContext& context) {
+  if (binding.instructions.empty()) return;
   const BoundInstruction* const begin = binding.instructions.data();
   const BoundInstruction* const end = begin + binding.instructions.size();
-  const BoundInstruction* at = begin;
+  at = end;
   try {
-    for (; at != end; ++at) call(*at, context);
+    // What is recorded is not timed.
+    program.run_step(context, recorder == nullptr ? tape.get() : nullptr, instructions);
   } catch (...) {
-    state_lost = static_cast<std::size_t>(at - begin) >= first_update;
-    reached = std::max(reached, at->reach);
-    give_up_sums(at->node, context);
-    rethrow_naming(prepared().graph.nodes[at->node].name);
+    const bool of_a_node = at != end;  // else the device failed around them
+    state_lost = !of_a_node || static_cast<std::size_t>(at - begin) >= first_update;
+    const BoundInstruction& last = of_a_node ? *at : *begin;
+    reached = std::max(reached, last.reach);
+    give_up_sums(last.node, context);
+    if (!of_a_node) throw;
+    rethrow_naming(prepared().graph.nodes[last.node].name);
   }
-  if (!binding.instructions.empty()) reached = std::max(reached, binding.instructions.back().reach);
+  reached = std::max(reached, binding.instructions.back().reach);
 }
 
 void Executor::Impl::run_debug(const graph::StepContext& context) {
@@ -227,11 +245,12 @@ bool Executor::state_lost() const {
 
 void Executor::capture_entry(std::vector<std::byte>& captured) const {
   captured.resize(static_cast<std::size_t>(impl_->entry_bytes));
-  auto into = captured.begin();
+  std::size_t at = 0;
   for (const SlotId id : impl_->schedule.entry) {
     const Slot& slot = impl_->schedule.slots[id];
-    const std::byte* stored = impl_->address(slot.offset);
-    into = std::copy(stored, stored + slot.bytes, into);
+    const auto part = std::span(captured).subspan(at, static_cast<std::size_t>(slot.bytes));
+    impl_->held_in().read(impl_->address(slot.offset), part);
+    at += part.size();
   }
 }
 
@@ -244,7 +263,7 @@ void Executor::restore_entry(std::span<const std::byte> captured) {
   for (const SlotId id : impl_->schedule.entry) {
     const Slot& slot = impl_->schedule.slots[id];
     const auto part = captured.subspan(at, static_cast<std::size_t>(slot.bytes));
-    std::copy(part.begin(), part.end(), impl_->touch(slot));
+    impl_->held_in().write(impl_->touch(slot), part);
     at += part.size();
   }
 }

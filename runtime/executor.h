@@ -31,6 +31,9 @@ struct ExecutorOptions {
   // debug mode a sum is waited for at once, so that no byte changes under way.
   comm::Communicator* communicator = nullptr;
   base::Bytes bucket_bytes = graph::kDefaultBucketBytes;  // schedule/buckets.h
+  // Where arena and program live; null: in the host's memory. A step there has been queued when
+  // run() returns, and is waited for by what reads or writes.
+  std::shared_ptr<kernels::DeviceMemory> device{};
 };
 
 class Executor {

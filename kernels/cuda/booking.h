@@ -17,6 +17,9 @@ namespace reprise::kernels::cuda {
 
 using base::Bytes;
 
+// Row-major, without gaps. Error(kInput) naming the value beyond 2^63.
+[[nodiscard]] Bytes plain_bytes(const graph::Value& value);
+
 // The numbers that the host works out before each step, without doubles among equal keys.
 class StepScalars {
  public:

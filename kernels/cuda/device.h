@@ -13,6 +13,9 @@
 
 namespace reprise::kernels::cuda {
 
+// How many GPUs this process sees. Error(kDevice) says why none can be used.
+[[nodiscard]] int count_devices();
+
 class Device {
  public:
   // Opens GPU `ordinal`. Throws Error(kDevice) saying what there is when there is no such GPU, no
@@ -29,6 +32,9 @@ class Device {
   // What context and library handles took of the device's memory when they were made.
   [[nodiscard]] base::Bytes overhead_bytes() const { return overhead_bytes_; }
 
+  [[nodiscard]] base::Bytes total_bytes() const { return total_bytes_; }
+  [[nodiscard]] const std::string& versions() const { return versions_; }
+
   void make_current() const;  // of the calling thread
 
   [[nodiscard]] cudaStream_t compute() const { return compute_; }
@@ -38,11 +44,13 @@ class Device {
   [[nodiscard]] cudnnHandle_t dnn() const { return dnn_; }
 
  private:
+  void close() noexcept;
+
   int ordinal_;
   bool tensor_floats_;
-  std::string name_;
+  std::string name_, versions_;
   int multiprocessors_ = 0;
-  base::Bytes overhead_bytes_ = 0;
+  base::Bytes overhead_bytes_ = 0, total_bytes_ = 0;
   cudaStream_t compute_ = nullptr;
   cudaStream_t copies_ = nullptr;
   cublasHandle_t blas_ = nullptr;

@@ -44,7 +44,7 @@ inline std::string backend_test_name(const testing::TestParamInfo<std::string>& 
 }
 
 #define REPRISE_ON_EVERY_BACKEND(suite) \
-  INSTANTIATE_TEST_SUITE_P(Backends, suite, testing::Values("reference", "cpu"), backend_test_name)
+  INSTANTIATE_TEST_SUITE_P(Backends, suite, testing::ValuesIn(tested_backends()), backend_test_name)
 
 inline void expect_near(const std::vector<float>& got, const std::vector<double>& right,
                         double tolerance = 2e-6) {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "tests/support/device_program.h"
 
 namespace reprise::test {
 
@@ -219,8 +220,11 @@ void Interpreter::step(const graph::StepContext& context) {
   }
 }
 
-std::unique_ptr<kernels::Program> prepare_on(std::string_view backend, const graph::Graph& graph) {
-  return kernels::make_backend(backend, {.threads = 2})->prepare(graph);
+std::unique_ptr<kernels::Program> prepare_on(std::string_view name, const graph::Graph& graph) {
+  const auto backend = kernels::make_backend(name, {.threads = 2});
+  auto program = backend->prepare(graph);
+  if (backend->memory() == nullptr) return program;
+  return std::make_unique<DeviceProgram>(std::move(program), backend->memory());
 }
 
 bool backend_is_built(std::string_view backend) {

@@ -84,9 +84,11 @@ class Interpreter {
   base::IdVector<NodeId, int> runs_;
 };
 
-// "reference" or "cpu", prepared for the graph.
+// Prepared for the graph, with values in host memory whatever the backend.
 [[nodiscard]] std::unique_ptr<kernels::Program> prepare_on(std::string_view backend,
                                                            const graph::Graph& graph);
+// Those that tests "on every backend" run on: what the test program says (tested_backends.cc).
+[[nodiscard]] std::vector<std::string> tested_backends();
 // Whether this build has the backend.
 [[nodiscard]] bool backend_is_built(std::string_view backend);
 

@@ -1,12 +1,16 @@
-// All op cases, small networks and optimizers: the CPU backend against the reference, and against
-// itself in place and with every forward node recomputed.
+#pragma once
+
+// All op cases, small networks and optimizers: each tested backend against the reference, and
+// against itself in place and with every forward node recomputed. Included by one file of a test
+// program.
 
 #include <algorithm>
 #include <cctype>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <tuple>
 
-#include "agreement.h"
+#include "tests/kernels/agreement.h"
 #include "tests/support/op_cases.h"
 
 namespace reprise::test {
@@ -22,13 +26,22 @@ std::vector<OpCase> all_cases() {
   return all;
 }
 
-class CpuOpCase : public testing::TestWithParam<OpCase> {
+inline std::vector<std::string> compared_backends() {
+  std::vector<std::string> names = tested_backends();
+  std::erase(names, "reference");
+  return names;
+}
+
+class BackendOpCase : public testing::TestWithParam<std::tuple<std::string, OpCase>> {
  protected:
-  CpuOpCase() : built_(build(GetParam())), graph_(training_graph(GetParam(), built_)) {}
+  BackendOpCase() : built_(build(op_case())), graph_(training_graph(op_case(), built_)) {}
 
   void SetUp() override {
-    if (!backend_is_built("cpu")) GTEST_SKIP() << "this build has no oneDNN";
+    if (!backend_is_built(backend())) GTEST_SKIP() << "this build has no backend " << backend();
   }
+
+  static const std::string& backend() { return std::get<0>(GetParam()); }
+  static const OpCase& op_case() { return std::get<1>(GetParam()); }
 
   std::unique_ptr<Interpreter> fresh(std::string_view backend,
                                      const InterpreterOptions& options = {}) {
@@ -55,29 +68,29 @@ class CpuOpCase : public testing::TestWithParam<OpCase> {
   graph::Graph graph_;
 };
 
-TEST_P(CpuOpCase, AgreesWithTheReferenceAfterEachOfThreeSteps) {
+TEST_P(BackendOpCase, AgreesWithTheReferenceAfterEachOfThreeSteps) {
   const auto truth = fresh("reference");
-  const auto cpu = fresh("cpu");
+  const auto tested = fresh(backend());
   for (std::uint64_t step = 0; step < kSteps; ++step) {
     truth->step({.seed = 3, .step = step});
-    cpu->step({.seed = 3, .step = step});
+    tested->step({.seed = 3, .step = step});
     for (const std::string& name : readable()) {
       if (!is_float(*truth, name)) {
-        EXPECT_EQ(cpu->get<std::int32_t>(name), truth->get<std::int32_t>(name)) << name;
+        EXPECT_EQ(tested->get<std::int32_t>(name), truth->get<std::int32_t>(name)) << name;
         continue;
       }
       // Later steps start from parameters that differ in their last bits.
       const double tolerance = step == 0 ? 1e-5 : 3e-5;
-      EXPECT_LE(kernels::relative_difference(cpu->get(name), truth->get(name)), tolerance)
+      EXPECT_LE(kernels::relative_difference(tested->get(name), truth->get(name)), tolerance)
           << name << " after step " << step;
     }
   }
 }
 
-TEST_P(CpuOpCase, InPlaceAndRecomputedRunsGiveTheSameBits) {
-  const auto plain = fresh("cpu");
-  const auto inplace = fresh("cpu", {.inplace = true});
-  const auto recomputed = fresh("cpu", {.recompute = true});
+TEST_P(BackendOpCase, InPlaceAndRecomputedRunsGiveTheSameBits) {
+  const auto plain = fresh(backend());
+  const auto inplace = fresh(backend(), {.inplace = true});
+  const auto recomputed = fresh(backend(), {.recompute = true});
   for (std::uint64_t step = 0; step < kSteps; ++step) {
     plain->step({.seed = 3, .step = step});
     inplace->step({.seed = 3, .step = step});
@@ -93,13 +106,16 @@ TEST_P(CpuOpCase, InPlaceAndRecomputedRunsGiveTheSameBits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CpuOpCase, testing::ValuesIn(all_cases()), [](const auto& param) {
-  std::string name = param.param.name;
-  std::replace_if(
-      name.begin(), name.end(),
-      [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(
+    All, BackendOpCase,
+    testing::Combine(testing::ValuesIn(compared_backends()), testing::ValuesIn(all_cases())),
+    [](const auto& param) {
+      std::string name = std::get<0>(param.param) + "_" + std::get<1>(param.param).name;
+      std::replace_if(
+          name.begin(), name.end(),
+          [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+      return name;
+    });
 
 }  // namespace
 }  // namespace reprise::test

@@ -1,0 +1,21 @@
+# cuDNN as the target CUDNN::cudnn. Hint: CUDNN_ROOT.
+include(FindPackageHandleStandardArgs)
+include(FindWheelLibrary)
+find_wheel_library(CUDNN HEADER cudnn.h LIBRARY libcudnn MAJOR 9 WHEEL cudnn)
+if(CUDNN_INCLUDE_DIR AND EXISTS ${CUDNN_INCLUDE_DIR}/cudnn_version.h)
+  file(READ ${CUDNN_INCLUDE_DIR}/cudnn_version.h header)
+  set(numbers)
+  foreach(part MAJOR MINOR PATCHLEVEL)
+    string(REGEX MATCH "define CUDNN_${part} +([0-9]+)" _ "${header}")
+    list(APPEND numbers ${CMAKE_MATCH_1})
+  endforeach()
+  string(REPLACE ";" "." CUDNN_VERSION "${numbers}")
+endif()
+find_package_handle_standard_args(CUDNN REQUIRED_VARS CUDNN_LIBRARY CUDNN_INCLUDE_DIR
+                                  VERSION_VAR CUDNN_VERSION)
+if(CUDNN_FOUND AND NOT TARGET CUDNN::cudnn)
+  add_library(CUDNN::cudnn UNKNOWN IMPORTED)
+  set_target_properties(CUDNN::cudnn PROPERTIES IMPORTED_LOCATION ${CUDNN_LIBRARY}
+                        INTERFACE_INCLUDE_DIRECTORIES ${CUDNN_INCLUDE_DIR})
+endif()
+mark_as_advanced(CUDNN_LIBRARY CUDNN_INCLUDE_DIR)

@@ -1,0 +1,21 @@
+# NCCL as the target NCCL::nccl. Hint: NCCL_ROOT.
+include(FindPackageHandleStandardArgs)
+include(FindWheelLibrary)
+find_wheel_library(NCCL HEADER nccl.h LIBRARY libnccl MAJOR 2 WHEEL nccl)
+if(NCCL_INCLUDE_DIR)
+  file(READ ${NCCL_INCLUDE_DIR}/nccl.h header)
+  set(numbers)
+  foreach(part MAJOR MINOR PATCH)
+    string(REGEX MATCH "define NCCL_${part} +([0-9]+)" _ "${header}")
+    list(APPEND numbers ${CMAKE_MATCH_1})
+  endforeach()
+  string(REPLACE ";" "." NCCL_VERSION "${numbers}")
+endif()
+find_package_handle_standard_args(NCCL REQUIRED_VARS NCCL_LIBRARY NCCL_INCLUDE_DIR
+                                  VERSION_VAR NCCL_VERSION)
+if(NCCL_FOUND AND NOT TARGET NCCL::nccl)
+  add_library(NCCL::nccl UNKNOWN IMPORTED)
+  set_target_properties(NCCL::nccl PROPERTIES IMPORTED_LOCATION ${NCCL_LIBRARY}
+                        INTERFACE_INCLUDE_DIRECTORIES ${NCCL_INCLUDE_DIR})
+endif()
+mark_as_advanced(NCCL_LIBRARY NCCL_INCLUDE_DIR)

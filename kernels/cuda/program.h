@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+
+#include "kernels/backend.h"
+#include "kernels/cuda/id_limits.h"
+#include "kernels/cuda/kernel.h"
+#include "kernels/cuda/memory.h"
+#include "kernels/cuda/step_buffer.h"
+#include "kernels/cuda/tape.h"
+
+namespace reprise::kernels::cuda {
+
+// The kernels of one graph on one GPU. Every value lies plain.
+class CudaProgram final : public Program {
+ public:
+  CudaProgram(const graph::Graph& graph, std::shared_ptr<Device> device,
+              std::shared_ptr<CudaMemory> memory, bool record_steps);
+
+  [[nodiscard]] const graph::PreparedGraph& prepared() const override { return prepared_; }
+  void run(NodeId node, const Call& call, const graph::StepContext& context) override;
+  void run_step(const graph::StepContext& context, Tape* tape,
+                const std::function<void(const graph::StepContext&)>& instructions) override;
+  [[nodiscard]] std::unique_ptr<Tape> make_tape() override;
+  void import_value(ValueId value, std::span<const std::byte> plain, std::byte* stored) override;
+  void export_value(ValueId value, const std::byte* stored, std::span<std::byte> plain) override;
+
+ private:
+  void check_size(ValueId id, std::size_t bytes) const;
+
+  std::shared_ptr<Device> device_;
+  std::shared_ptr<CudaMemory> memory_;
+  bool record_steps_;
+  graph::PreparedGraph prepared_;
+  base::IdVector<NodeId, std::unique_ptr<Kernel>> kernels_;
+  IdLimits limits_;
+  std::unique_ptr<StepBuffer> step_;
+};
+
+}  // namespace reprise::kernels::cuda
