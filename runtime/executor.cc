@@ -81,15 +81,16 @@ struct Executor::Impl {
   Bytes reached = 0;
   std::size_t first_update = 0;  // first instruction that writes over a persistent value
   bool state_lost = false;
-  Recorder* recorder = nullptr;          // of the step that is running
-  const BoundInstruction* at = nullptr;  // the instruction that is running
+  Recorder* recorder = nullptr;  // of the step that is running
+  const BoundInstruction* running = nullptr;
   std::unique_ptr<kernels::Tape> tape;
   // All of them, one after the other; made once, since making it allocates.
   const std::function<void(const graph::StepContext&)> instructions =
       [this](const graph::StepContext& context) {
         const BoundInstruction* const end =
             binding.instructions.data() + binding.instructions.size();
-        for (at = binding.instructions.data(); at != end; ++at) call(*at, context);
+        for (running = binding.instructions.data(); running != end; ++running)
+          call(*running, context);
       };
 };
 
@@ -171,14 +172,14 @@ void Executor::Impl::run(const graph::StepContext& context) {
   if (binding.instructions.empty()) return;
   const BoundInstruction* const begin = binding.instructions.data();
   const BoundInstruction* const end = begin + binding.instructions.size();
-  at = end;
+  running = end;
   try {
     // What is recorded is not timed.
     program.run_step(context, recorder == nullptr ? tape.get() : nullptr, instructions);
   } catch (...) {
-    const bool of_a_node = at != end;  // else the device failed around them
-    state_lost = !of_a_node || static_cast<std::size_t>(at - begin) >= first_update;
-    const BoundInstruction& last = of_a_node ? *at : *begin;
+    const bool of_a_node = running != end;  // else the device failed around them
+    state_lost = !of_a_node || static_cast<std::size_t>(running - begin) >= first_update;
+    const BoundInstruction& last = of_a_node ? *running : *begin;
     reached = std::max(reached, last.reach);
     give_up_sums(last.node, context);
     if (!of_a_node) throw;
