@@ -7,7 +7,7 @@
 #include "kernels/cuda/batch_norm.h"
 #include "kernels/cuda/pointwise.h"
 #include "kernels/cuda/shape_ops.h"
-#include "tests/cuda/device_array.h"
+#include "tests/cuda/single_kernel.h"
 
 namespace reprise::test::cuda {
 namespace {

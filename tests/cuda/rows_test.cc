@@ -7,7 +7,7 @@
 
 #include "kernels/cuda/layer_norm.h"
 #include "kernels/cuda/loss.h"
-#include "tests/cuda/device_array.h"
+#include "tests/cuda/single_kernel.h"
 
 namespace reprise::test::cuda {
 namespace {

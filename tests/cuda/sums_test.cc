@@ -7,7 +7,7 @@
 
 #include "kernels/cuda/channel_sums.h"
 #include "kernels/cuda/update.h"
-#include "tests/cuda/device_array.h"
+#include "tests/cuda/single_kernel.h"
 
 namespace reprise::test::cuda {
 namespace {

@@ -1,15 +1,15 @@
 #pragma once
 
-// Arrays in device memory for tests of single kernels, and the numbers in them.
+// For tests of single kernels: a fresh double of CUDA, and numbers.
 
 #include <cstddef>
-#include <cuda_runtime.h>
 #include <gtest/gtest.h>
 #include <random>
 #include <vector>
 
 #include "double/control.h"
 #include "host/touch_guard.h"
+#include "tests/cuda/double/device_array.h"
 
 namespace reprise::test::cuda {
 
@@ -24,34 +24,6 @@ class SingleKernelTest : public testing::Test {
     set_touch_guard(false);
     reset();
   }
-};
-
-template <class T>
-class DeviceArray {
- public:
-  explicit DeviceArray(std::size_t count) : count_(count) {
-    EXPECT_EQ(cudaMalloc(reinterpret_cast<void**>(&data_), bytes() + 1), cudaSuccess);
-  }
-  explicit DeviceArray(const std::vector<T>& values) : DeviceArray(values.size()) {
-    EXPECT_EQ(cudaMemcpy(data_, values.data(), bytes(), cudaMemcpyHostToDevice), cudaSuccess);
-  }
-  ~DeviceArray() { cudaFree(data_); }
-  DeviceArray(const DeviceArray&) = delete;
-  DeviceArray& operator=(const DeviceArray&) = delete;
-
-  [[nodiscard]] T* get() const { return data_; }
-  // Waits for what was queued.
-  [[nodiscard]] std::vector<T> values() const {
-    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-    std::vector<T> result(count_);
-    EXPECT_EQ(cudaMemcpy(result.data(), data_, bytes(), cudaMemcpyDeviceToHost), cudaSuccess);
-    return result;
-  }
-
- private:
-  [[nodiscard]] std::size_t bytes() const { return count_ * sizeof(T); }
-  std::size_t count_;
-  T* data_ = nullptr;
 };
 
 // Whole numbers in [-4, 4]: their sums and products are exact in whatever order.
