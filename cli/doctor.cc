@@ -30,11 +30,11 @@ struct Finding {
 };
 
 template <class F>
-Finding find(std::string name, F&& describe) {
+Finding find(const std::string& name, F&& describe) {
   try {
-    return {std::move(name), true, describe()};
+    return {name, true, describe()};
   } catch (const std::exception& error) {
-    return {std::move(name), false, error.what()};
+    return {name, false, error.what()};
   }
 }
 
