@@ -21,6 +21,8 @@ struct cublasContext {
 
 namespace {
 
+constexpr std::size_t kHandleBytes = std::size_t{8} << 20;  // of the device's memory, made up
+
 std::set<cublasHandle_t>& live_handles() {
   static auto* const handles = new std::set<cublasHandle_t>;
   return *handles;
@@ -178,13 +180,14 @@ cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
     if (machine().status != 0) return CUBLAS_STATUS_NOT_INITIALIZED;
     *handle = *live_handles().insert(new cublasContext).first;
     (*handle)->device = current_device();
-    take_overhead(current_device(), std::size_t{8} << 20);
+    take_overhead(current_device(), kHandleBytes);
     return CUBLAS_STATUS_SUCCESS;
   });
 }
 
 cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
   return blas_api("cublasDestroy", handle, [&] {
+    give_back_overhead(handle->device, kHandleBytes);
     live_handles().erase(handle);
     delete handle;
     return CUBLAS_STATUS_SUCCESS;

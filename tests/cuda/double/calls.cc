@@ -72,6 +72,10 @@ void take_overhead(int device, std::size_t bytes) {
   overheads[device] += bytes;
 }
 
+void give_back_overhead(int device, std::size_t bytes) {
+  overheads[device] -= bytes;
+}
+
 std::size_t overhead(int device) {
   constexpr std::size_t kContext = std::size_t{256} << 20;
   return kContext + overheads[device];

@@ -29,6 +29,7 @@ cudaError_t keep_error(cudaError_t status);  // for cudaGetLastError; returns it
 [[nodiscard]] cudaError_t take_error(bool clear);
 // A library or context takes memory of the device, as the real ones do.
 void take_overhead(int device, std::size_t bytes);
+void give_back_overhead(int device, std::size_t bytes);
 [[nodiscard]] std::size_t overhead(int device);
 
 void reset_events();

@@ -19,7 +19,7 @@ enum class Policy {
   kRandom,       // any that may run; a few already when others are queued
   kStarve,       // only what the waiting host needs; all others as late as possible
   kOthersFirst,  // all others first, what the waiting host needs last
-};  // what is left open is left to the seed
+};               // what is left open is left to the seed
 [[nodiscard]] const char* to_string(Policy policy);
 void set_policy(Policy policy, std::uint64_t seed = 0);
 

@@ -12,6 +12,8 @@ using namespace reprise::test::cuda;
 namespace reprise::test::cuda {
 namespace {
 
+constexpr std::size_t kHandleBytes = std::size_t{32} << 20;  // of the device's memory, made up
+
 std::set<cudnnHandle_t>& live_handles() {
   static auto* const handles = new std::set<cudnnHandle_t>;
   return *handles;
@@ -81,13 +83,15 @@ cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
   return api<cudnnStatus_t>("cudnnCreate", [&] {
     if (machine().status != 0) return CUDNN_STATUS_NOT_INITIALIZED;
     *handle = *live_handles().insert(new cudnnContext).first;
-    take_overhead(current_device(), std::size_t{32} << 20);
+    (*handle)->device = current_device();
+    take_overhead(current_device(), kHandleBytes);
     return CUDNN_STATUS_SUCCESS;
   });
 }
 
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
   return dnn_api("cudnnDestroy", handle, [&] {
+    give_back_overhead(handle->device, kHandleBytes);
     live_handles().erase(handle);
     delete handle;
     return CUDNN_STATUS_SUCCESS;

@@ -51,6 +51,7 @@ cudnnStatus_t dnn_api(const char* name, cudnnHandle_t handle, Body body) {
 
 struct cudnnContext {
   cudaStream_t stream = nullptr;
+  int device = 0;
 };
 struct cudnnTensorStruct {
   reprise::test::cuda::Layout layout;

@@ -46,8 +46,8 @@ struct Operation {
   Clock clock;     // what is over when this begins, and this itself
   double end = 0;  // in pretended seconds
   bool done = false;
-  bool refused = false;  // touches memory that is not there: breaks its device when it runs
-  std::size_t waiting = 0;                 // predecessors that are not done
+  bool refused = false;     // touches memory that is not there: breaks its device when it runs
+  std::size_t waiting = 0;  // predecessors that are not done
   std::vector<OperationRef> predecessors;  // until done
   std::vector<OperationRef> successors;    // until done
   std::size_t needed_by = 0;               // the wait that needs it
