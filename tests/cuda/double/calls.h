@@ -37,12 +37,15 @@ void reset_graphs();
 void reset_blas();
 void reset_dnn();
 
+// Ends the process where an operation makes the call: on a real device it would wait for itself.
+void refuse_inside_operation(const char* name);
 // The status that a test wants this call to return.
 [[nodiscard]] std::optional<int> begin_call(const char* name);
 
 // A function of an API: body() with the lock held, unless it is to fail.
 template <class Status, class Body>
 Status api(const char* name, Body body) {
+  refuse_inside_operation(name);
   const std::lock_guard<std::mutex> lock(engine().mutex);
   Status status;
   if (const std::optional<int> injected = begin_call(name))
