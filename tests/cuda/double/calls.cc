@@ -149,6 +149,7 @@ void host_access(const void* pinned, std::size_t bytes, bool written) {
 
 void reset() {
   const std::lock_guard<std::mutex> lock(engine().mutex);
+  reset_nccl();
   reset_blas();
   reset_dnn();
   reset_graphs();

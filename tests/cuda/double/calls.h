@@ -36,6 +36,7 @@ void reset_events();
 void reset_graphs();
 void reset_blas();
 void reset_dnn();
+void reset_nccl();
 
 // Ends the process where an operation makes the call: on a real device it would wait for itself.
 void refuse_inside_operation(const char* name);

@@ -56,6 +56,10 @@ void set_machine(const Machine& machine);
 // The n-th call (1: the next one) of this name returns `status` and does nothing else.
 void fail_call(const std::string& name, std::size_t n, int status);
 
+// Communicators of this rank report `status` from their poll number `after_polls` + 1 on. (A rank
+// that is dead is one that queues nothing: the others wait until they are aborted.)
+void break_communicator(int rank, std::size_t after_polls, int status);
+
 struct Counts {
   std::map<std::string, std::size_t> calls;  // by the name of the API's function
   std::size_t api_calls = 0;                 // all of those together

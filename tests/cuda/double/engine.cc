@@ -283,9 +283,13 @@ void Engine::make_ready(const OperationRef& operation) {
   if (!operation->done) ready_.push_back(operation);
 }
 
+void Engine::hold(const OperationRef& operation) {
+  ready_.erase(std::remove(ready_.begin(), ready_.end(), operation), ready_.end());
+}
+
 void Engine::give_up(const OperationRef& operation) {
   if (operation->done) return;
-  ready_.erase(std::remove(ready_.begin(), ready_.end(), operation), ready_.end());
+  hold(operation);
   operation->task.work = nullptr;
   operation->arrive = nullptr;
   if (operation->waiting == 0) finish(operation);

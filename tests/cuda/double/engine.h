@@ -102,6 +102,8 @@ class Engine {
   // The operation may run now (those with `arrive`), or is over without having run.
   void make_ready(const OperationRef& operation);
   void give_up(const OperationRef& operation);
+  // What could run may not any more.
+  void hold(const OperationRef& operation);
 
   // The host's own place in the order.
   void host_access(const void* begin, std::size_t bytes, bool written, const char* what);
