@@ -79,7 +79,7 @@ __global__ void embedding_grad_kernel(EmbeddingSizes s, const std::int32_t* ids,
       count += row[j] >= 0 && row[j] < tile_rows ? 1 : 0;
     }
     int listed = 0;
-    int at = count_before(count, &listed);
+    int at = count_before(count, &listed);  // its barrier: all have read the last chunk's list
     for (int j = 0; j < kOfThread; ++j) {
       if (row[j] < 0 || row[j] >= tile_rows) continue;
       listed_row[at] = static_cast<int>(row[j]);
@@ -92,7 +92,6 @@ __global__ void embedding_grad_kernel(EmbeddingSizes s, const std::int32_t* ids,
         sums[listed_row[n]][t] += dy[(chunk + listed_id[n]) * s.width + column];
       }
     }
-    __syncthreads();  // the next chunk uses the list, and count_before its sums, again
   }
   if (!has_column) return;
   for (int row = 0; row < tile_rows; ++row) {
