@@ -64,7 +64,7 @@ SumPlan::SumPlan(const SumSizes& s) : sizes(s), part_terms(s.terms()) {
     const std::int64_t wanted = std::min(s.terms() / least_terms, kBlocks / blocks);
     parts = std::clamp<std::int64_t>(wanted, 1, kMostParts);
   }
-  part_terms = (s.terms() + parts - 1) / parts;
+  part_terms = ((s.terms() + parts - 1) / parts + 3) / 4 * 4;  // parts begin with whole quads
 }
 
 void launch_sums(const SumPlan& plan, float factor, const float* x, const float* acc, float* y,

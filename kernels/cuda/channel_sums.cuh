@@ -28,27 +28,35 @@ struct PartialSums {
   }
 };
 
-// Adds the terms first, first + step, ... below `end` of one sum.
-template <class F>
+// Adds the terms first, first + step, ... below `end` of one sum, counted in pieces of kWidth terms
+// that lie side by side.
+template <int kWidth, class F>
 __device__ inline void add_terms(const F& f, const SumSizes& s, const float* x, const float* y,
                                  const float* centres, std::int64_t sum, std::int64_t first,
                                  std::int64_t step, std::int64_t end, double* sums) {
   if (first >= end) return;
+  struct alignas(kWidth * sizeof(float)) Piece {
+    float v[kWidth];
+  };
   const std::int64_t channel = sum % s.channels;
   const std::int64_t row = s.channels * s.inner;
   const std::int64_t base = sum / s.channels * s.outer * row + channel * s.inner;
+  const std::int64_t inner = s.inner / kWidth;
   const float centre = centres == nullptr ? 0.0F : centres[channel];
-  const std::int64_t outer_step = step / s.inner;
-  const std::int64_t inner_step = step % s.inner;
-  std::int64_t o = first / s.inner;
-  std::int64_t i = first % s.inner;
-  for (std::int64_t term = first; term < end; term += step) {
-    const std::int64_t at = base + o * row + i;
-    f(x[at], F::kSecond ? y[at] : 0.0F, centre, sums);
+  const std::int64_t outer_step = step / inner;
+  const std::int64_t inner_step = step % inner;
+  std::int64_t o = first / inner;
+  std::int64_t i = first % inner;
+  for (std::int64_t piece = first; piece < end; piece += step) {
+    const std::int64_t at = base + o * row + i * kWidth;
+    const Piece of_x = *reinterpret_cast<const Piece*>(x + at);
+    Piece of_y{};
+    if constexpr (F::kSecond) of_y = *reinterpret_cast<const Piece*>(y + at);
+    for (int k = 0; k < kWidth; ++k) f(of_x.v[k], of_y.v[k], centre, sums);
     o += outer_step;
     i += inner_step;
-    if (i >= s.inner) {
-      i -= s.inner;
+    if (i >= inner) {
+      i -= inner;
       ++o;
     }
   }
@@ -77,7 +85,7 @@ __global__ void column_sums_kernel(F f, SumSizes s, std::int64_t part_terms, con
   const std::int64_t end = begin + part_terms < counted ? begin + part_terms : counted;
   double sums[F::kValues] = {};
   if (sum < s.sums()) {
-    add_terms(f, s, x, y, centres, sum, begin + threadIdx.y, kColumnRows, end, sums);
+    add_terms<1>(f, s, x, y, centres, sum, begin + threadIdx.y, kColumnRows, end, sums);
   }
   for (int v = 0; v < F::kValues; ++v) of_row[threadIdx.y][v][threadIdx.x] = sums[v];
   __syncthreads();
@@ -89,8 +97,9 @@ __global__ void column_sums_kernel(F f, SumSizes s, std::int64_t part_terms, con
   }
 }
 
-// Blocks of 256 threads, kLanes (32 or 256) a sum.
-template <int kLanes, class F>
+// Blocks of 256 threads, kLanes (32 or 256) a sum. With kWidth = 4, inner and part_terms are
+// multiples of four.
+template <int kLanes, int kWidth, class F>
 __global__ void row_sums_kernel(F f, SumSizes s, std::int64_t part_terms, const float* x,
                                 const float* y, const float* centres, const std::int32_t* ranks,
                                 int rank_count, double* partial) {
@@ -101,7 +110,8 @@ __global__ void row_sums_kernel(F f, SumSizes s, std::int64_t part_terms, const 
   const std::int64_t end = begin + part_terms < counted ? begin + part_terms : counted;
   double sums[F::kValues] = {};
   if (sum < s.sums()) {
-    add_terms(f, s, x, y, centres, sum, begin + threadIdx.x % kLanes, kLanes, end, sums);
+    add_terms<kWidth>(f, s, x, y, centres, sum, begin / kWidth + threadIdx.x % kLanes, kLanes,
+                      end / kWidth, sums);
   }
   for (int v = 0; v < F::kValues; ++v) {
     const double total = group_sum<kLanes>(sums[v]);
@@ -131,13 +141,16 @@ void launch_partial_sums(const char* name, const F& f, const SumPlan& plan, cons
            block, stream, touched, f, s, plan.part_terms, x, y, centres, ranks, rank_count,
            partial);
   };
+  const bool quads = s.inner % 4 == 0;
   switch (plan.group) {
     case SumPlan::Group::kColumn:
       return start(column_sums_kernel<F>, 32, dim3(32, kColumnRows));
     case SumPlan::Group::kWarp:
-      return start(row_sums_kernel<32, F>, kGroupBlock / 32, dim3(kGroupBlock));
+      return start(quads ? row_sums_kernel<32, 4, F> : row_sums_kernel<32, 1, F>, kGroupBlock / 32,
+                   dim3(kGroupBlock));
     case SumPlan::Group::kBlock:
-      return start(row_sums_kernel<kGroupBlock, F>, 1, dim3(kGroupBlock));
+      return start(quads ? row_sums_kernel<kGroupBlock, 4, F> : row_sums_kernel<kGroupBlock, 1, F>,
+                   1, dim3(kGroupBlock));
   }
 }
 

@@ -1,4 +1,5 @@
-// Losses. A kernel cannot stop a step: a label out of range shows as a loss that is not a number.
+// Losses. The host refuses labels out of range where it hands them over (id_limits.h). A kernel
+// cannot: to it such a label is a loss that is not a number.
 
 #include "kernels/cuda/loss.h"
 

@@ -66,8 +66,9 @@ INSTANTIATE_TEST_SUITE_P(
                 Group::kWarp,
                 1},
         SumCase{"a_block_a_channel", {.outer = 3, .channels = 2, .inner = 500}, Group::kBlock, 1},
-        // 8,200 / 4,096 parts of 4,100 terms, which begin and end within a row
+        // 8,200 / 4,096 parts; the second begins within a row of 1,025
         SumCase{"a_channel_in_parts", {.outer = 8, .channels = 2, .inner = 1025}, Group::kBlock, 2},
+        SumCase{"quads_in_parts", {.outer = 9, .channels = 2, .inner = 1000}, Group::kBlock, 2},
         SumCase{"one_of_all", {.inner = 12'289}, Group::kBlock, 3},
         SumCase{"of_nothing", {.outer = 0, .channels = 4, .inner = 3}, Group::kColumn, 1},
         SumCase{"no_sums", {.outer = 3, .channels = 0}, Group::kColumn, 1}),

@@ -91,6 +91,8 @@ void add_shape_cases(std::vector<OpCase>& cases) {
   add_reduce(cases, "image_axes", {2, 5, 3, 4}, {2, 3});
   add_reduce(cases, "all_but_channels", {2, 5, 3, 4}, {0, 2, 3});
   add_reduce(cases, "axes_of_one", {1, 4, 1}, {0, 2});
+  add_reduce(cases, "every_other", {2, 3, 4, 5}, {0, 2});
+  add_reduce(cases, "every_other_of_five", {2, 3, 2, 3, 4}, {0, 2, 4});
   cases.push_back({"fill/times_x", [](CaseBuilder& k) {
                      k.out(k->mul(k.x("x", {2, 3}), k->fill({2, 3}, -1.25)));
                    }});
