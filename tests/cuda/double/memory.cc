@@ -15,9 +15,15 @@
 namespace reprise::test::cuda {
 namespace {
 
+#if defined(__SANITIZE_THREAD__)  // which leaves the program little more than the first 512 GiB
+constexpr std::uintptr_t kBegin = 0x10'0000'0000;
+constexpr std::uintptr_t kDistance = 0x30'0000'0000;
+constexpr std::size_t kReserved = std::size_t{192} << 30;
+#else
 constexpr std::uintptr_t kBegin = 0x2000'0000'0000;
 constexpr std::uintptr_t kDistance = 0x1000'0000'0000;
 constexpr std::size_t kReserved = std::size_t{4} << 40;
+#endif
 constexpr std::size_t kPage = 4096;
 
 std::size_t whole_pages(std::size_t bytes) {

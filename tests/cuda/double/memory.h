@@ -5,6 +5,7 @@
 //   device addresses  0x2000'0000'0000 ...  never accessible
 //   storage           0x3000'0000'0000 ...  the same offset; accessible where allocated
 //
+// (Under a thread sanitizer, which keeps those for itself, both lie lower.)
 // Addresses are never given out twice, so that late use of freed memory is seen.
 
 #include <cstddef>
