@@ -12,6 +12,9 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <map>
+#include <mutex>
+#include <vector>
 
 #include "kernels/cuda/broadcast.h"
 #include "kernels/cuda/copy.h"
@@ -46,6 +49,38 @@ using ConvolutionDescriptor =
     Descriptor<cudnnConvolutionDescriptor_t, cudnnCreateConvolutionDescriptor,
                cudnnDestroyConvolutionDescriptor>;
 
+enum class Direction { kForward, kBackwardData, kBackwardFilter };
+
+struct Choice {
+  int algorithm = 0;
+  cudnnMathType_t math = CUDNN_FMA_MATH;
+  std::size_t workspace_bytes = 0;
+};
+
+// The choices that this process has made, by device, direction and sizes: networks repeat their
+// convolutions, and asking cuDNN takes longer than anything else here.
+class Choices {
+ public:
+  template <class Make>
+  Choice get(const std::vector<std::int64_t>& key, const Make& make) {
+    const std::lock_guard lock(mutex_);
+    const auto found = made_.find(key);
+    if (found != made_.end()) return found->second;
+    return made_.emplace(key, make()).first->second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::vector<std::int64_t>, Choice> made_;
+};
+
+Choices& choices() {
+  static Choices all;
+  return all;
+}
+
+constexpr int kMostAlgorithms = 16;  // cuDNN knows eight, some in two modes of calculation
+
 // x[N,C,H,W] w[O,C/groups,KH,KW] => y[N,O,H',W']
 class Convolution {
  public:
@@ -77,6 +112,10 @@ class Convolution {
     check(cudnnSetConvolutionGroupCount(convolution_.get(), size(a.groups)),
           "cudnnSetConvolutionGroupCount");
     set_math(b.device().tensor_floats() ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH);
+    key_ = {b.device().ordinal(), b.device().tensor_floats() ? 1 : 0, a.groups};
+    for (const graph::Ints& sizes : {x, w, a.stride, a.padding, a.dilation}) {
+      key_.insert(key_.end(), sizes.begin(), sizes.end());
+    }
     most_bytes_ = (graph::element_count(x) + graph::element_count(w) + graph::element_count(y)) *
                   static_cast<Bytes>(sizeof(float));
   }
@@ -86,27 +125,48 @@ class Convolution {
   [[nodiscard]] cudnnFilterDescriptor_t w() const { return w_.get(); }
   [[nodiscard]] cudnnConvolutionDescriptor_t get() const { return convolution_.get(); }
 
-  // Of cuDNN's `found`, the fastest first. Sets the mode of calculation that goes with it.
+  // list(wanted, returned, results) asks cuDNN for algorithms, the fastest first; bytes(algorithm,
+  // result) for the workspace of one. Sets the mode of calculation that goes with the choice.
+  template <class Performance, class List, class WorkspaceBytes>
+  [[nodiscard]] Choice choose(Booking& b, Direction direction, const List& list,
+                              const WorkspaceBytes& bytes) const {
+    std::vector<std::int64_t> key = key_;
+    key.push_back(static_cast<std::int64_t>(direction));
+    const Choice choice = choices().get(key, [&] {
+      std::array<Performance, kMostAlgorithms> found;
+      int returned = 0;
+      list(kMostAlgorithms, &returned, found.data());
+      const Performance& best =
+          best_of(b, std::span(found.data(), static_cast<std::size_t>(returned)));
+      Choice made{.algorithm = best.algo};
+      made.math = b.device().tensor_floats() ? best.mathType : CUDNN_FMA_MATH;
+      set_math(made.math);
+      bytes(best.algo, &made.workspace_bytes);
+      return made;
+    });
+    set_math(choice.math);
+    return choice;
+  }
+
+ private:
   template <class Performance>
-  [[nodiscard]] auto choose(Booking& b, std::span<const Performance> found) const {
-    const Performance* chosen = nullptr;
+  [[nodiscard]] const Performance& best_of(Booking& b, std::span<Performance> found) const {
+    const Performance* best = nullptr;
     for (const Performance& candidate : found) {
       const bool exact =
           candidate.mathType == CUDNN_FMA_MATH || candidate.mathType == CUDNN_DEFAULT_MATH;
       if (candidate.status != CUDNN_STATUS_SUCCESS) continue;
       if (candidate.determinism != CUDNN_DETERMINISTIC) continue;
       if (!exact && !b.device().tensor_floats()) continue;
-      if (chosen == nullptr || candidate.memory < chosen->memory) chosen = &candidate;
+      if (best == nullptr || candidate.memory < best->memory) best = &candidate;
       if (static_cast<Bytes>(candidate.memory) <= most_bytes_) break;
     }
-    if (chosen == nullptr) {
+    if (best == nullptr) {
       throw b.unsupported("cuDNN has no deterministic algorithm for this convolution");
     }
-    if (b.device().tensor_floats()) set_math(chosen->mathType);
-    return chosen->algo;
+    return *best;
   }
 
- private:
   void set_math(cudnnMathType_t type) const {
     check(cudnnSetConvolutionMathType(convolution_.get(), type), "cudnnSetConvolutionMathType");
   }
@@ -115,9 +175,8 @@ class Convolution {
   FilterDescriptor w_;
   ConvolutionDescriptor convolution_;
   Bytes most_bytes_ = 0;
+  std::vector<std::int64_t> key_;
 };
-
-constexpr int kMostAlgorithms = 16;  // cuDNN knows eight, some in two modes of calculation
 
 // Two operations for each element of y and weight of its group.
 double flops_of(const Shape& w, const Shape& y) {
@@ -141,18 +200,20 @@ std::unique_ptr<Kernel> plan_conv2d(Booking& b) {
   const std::int64_t count = graph::element_count(y);
   if (count == 0) return nothing_to_do();
   const auto c = std::make_shared<Convolution>(b, b.input(0).shape, w, y);
-  std::array<cudnnConvolutionFwdAlgoPerf_t, kMostAlgorithms> found;
-  int returned = 0;
-  check(cudnnGetConvolutionForwardAlgorithm_v7(b.device().dnn(), c->x(), c->w(), c->get(), c->y(),
-                                               kMostAlgorithms, &returned, found.data()),
-        "cudnnGetConvolutionForwardAlgorithm_v7");
-  const auto algorithm = c->choose(b, std::span<const cudnnConvolutionFwdAlgoPerf_t>(
-                                          found.data(), static_cast<std::size_t>(returned)));
-  std::size_t bytes = 0;
-  check(cudnnGetConvolutionForwardWorkspaceSize(b.device().dnn(), c->x(), c->w(), c->get(), c->y(),
-                                                algorithm, &bytes),
-        "cudnnGetConvolutionForwardWorkspaceSize");
-  const LibraryWorkspace workspace(b, static_cast<Bytes>(bytes));
+  const Choice choice = c->choose<cudnnConvolutionFwdAlgoPerf_t>(
+      b, Direction::kForward,
+      [&](int wanted, int* returned, cudnnConvolutionFwdAlgoPerf_t* results) {
+        check(cudnnGetConvolutionForwardAlgorithm_v7(b.device().dnn(), c->x(), c->w(), c->get(),
+                                                     c->y(), wanted, returned, results),
+              "cudnnGetConvolutionForwardAlgorithm_v7");
+      },
+      [&](cudnnConvolutionFwdAlgo_t algorithm, std::size_t* bytes) {
+        check(cudnnGetConvolutionForwardWorkspaceSize(b.device().dnn(), c->x(), c->w(), c->get(),
+                                                      c->y(), algorithm, bytes),
+              "cudnnGetConvolutionForwardWorkspaceSize");
+      });
+  const LibraryWorkspace workspace(b, static_cast<Bytes>(choice.workspace_bytes));
+  const auto algorithm = static_cast<cudnnConvolutionFwdAlgo_t>(choice.algorithm);
   b.flops(flops_of(w, y));
   const bool bias = b.inputs() == 3;
   return make_kernel([=, channels = y[1], pixels = y[2] * y[3]](const Run& run) {
@@ -172,19 +233,20 @@ std::unique_ptr<Kernel> plan_conv2d_grad_input(Booking& b) {
   const Shape& dx = b.output(0).shape;
   if (graph::element_count(dx) == 0) return nothing_to_do();
   const auto c = std::make_shared<Convolution>(b, dx, w, b.input(0).shape);
-  std::array<cudnnConvolutionBwdDataAlgoPerf_t, kMostAlgorithms> found;
-  int returned = 0;
-  check(
-      cudnnGetConvolutionBackwardDataAlgorithm_v7(b.device().dnn(), c->w(), c->y(), c->get(),
-                                                  c->x(), kMostAlgorithms, &returned, found.data()),
-      "cudnnGetConvolutionBackwardDataAlgorithm_v7");
-  const auto algorithm = c->choose(b, std::span<const cudnnConvolutionBwdDataAlgoPerf_t>(
-                                          found.data(), static_cast<std::size_t>(returned)));
-  std::size_t bytes = 0;
-  check(cudnnGetConvolutionBackwardDataWorkspaceSize(b.device().dnn(), c->w(), c->y(), c->get(),
-                                                     c->x(), algorithm, &bytes),
-        "cudnnGetConvolutionBackwardDataWorkspaceSize");
-  const LibraryWorkspace workspace(b, static_cast<Bytes>(bytes));
+  const Choice choice = c->choose<cudnnConvolutionBwdDataAlgoPerf_t>(
+      b, Direction::kBackwardData,
+      [&](int wanted, int* returned, cudnnConvolutionBwdDataAlgoPerf_t* results) {
+        check(cudnnGetConvolutionBackwardDataAlgorithm_v7(
+                  b.device().dnn(), c->w(), c->y(), c->get(), c->x(), wanted, returned, results),
+              "cudnnGetConvolutionBackwardDataAlgorithm_v7");
+      },
+      [&](cudnnConvolutionBwdDataAlgo_t algorithm, std::size_t* bytes) {
+        check(cudnnGetConvolutionBackwardDataWorkspaceSize(b.device().dnn(), c->w(), c->y(),
+                                                           c->get(), c->x(), algorithm, bytes),
+              "cudnnGetConvolutionBackwardDataWorkspaceSize");
+      });
+  const LibraryWorkspace workspace(b, static_cast<Bytes>(choice.workspace_bytes));
+  const auto algorithm = static_cast<cudnnConvolutionBwdDataAlgo_t>(choice.algorithm);
   b.flops(flops_of(w, b.input(0).shape));
   return make_kernel([=](const Run& run) {
     check(cudnnConvolutionBackwardData(run.device.dnn(), &kOne, c->w(), run.input(1), c->y(),
@@ -208,19 +270,20 @@ std::unique_ptr<Kernel> plan_conv2d_grad_weight(Booking& b) {
     });
   }
   const auto c = std::make_shared<Convolution>(b, b.input(0).shape, dw, dy);
-  std::array<cudnnConvolutionBwdFilterAlgoPerf_t, kMostAlgorithms> found;
-  int returned = 0;
-  check(cudnnGetConvolutionBackwardFilterAlgorithm_v7(b.device().dnn(), c->x(), c->y(), c->get(),
-                                                      c->w(), kMostAlgorithms, &returned,
-                                                      found.data()),
-        "cudnnGetConvolutionBackwardFilterAlgorithm_v7");
-  const auto algorithm = c->choose(b, std::span<const cudnnConvolutionBwdFilterAlgoPerf_t>(
-                                          found.data(), static_cast<std::size_t>(returned)));
-  std::size_t bytes = 0;
-  check(cudnnGetConvolutionBackwardFilterWorkspaceSize(b.device().dnn(), c->x(), c->y(), c->get(),
-                                                       c->w(), algorithm, &bytes),
-        "cudnnGetConvolutionBackwardFilterWorkspaceSize");
-  const LibraryWorkspace workspace(b, static_cast<Bytes>(bytes));
+  const Choice choice = c->choose<cudnnConvolutionBwdFilterAlgoPerf_t>(
+      b, Direction::kBackwardFilter,
+      [&](int wanted, int* returned, cudnnConvolutionBwdFilterAlgoPerf_t* results) {
+        check(cudnnGetConvolutionBackwardFilterAlgorithm_v7(
+                  b.device().dnn(), c->x(), c->y(), c->get(), c->w(), wanted, returned, results),
+              "cudnnGetConvolutionBackwardFilterAlgorithm_v7");
+      },
+      [&](cudnnConvolutionBwdFilterAlgo_t algorithm, std::size_t* bytes) {
+        check(cudnnGetConvolutionBackwardFilterWorkspaceSize(b.device().dnn(), c->x(), c->y(),
+                                                             c->get(), c->w(), algorithm, bytes),
+              "cudnnGetConvolutionBackwardFilterWorkspaceSize");
+      });
+  const LibraryWorkspace workspace(b, static_cast<Bytes>(choice.workspace_bytes));
+  const auto algorithm = static_cast<cudnnConvolutionBwdFilterAlgo_t>(choice.algorithm);
   b.flops(flops_of(dw, dy));
   return make_kernel([=](const Run& run) {
     if (accumulates) copy_to_output(run, 2, 0, dw_bytes);
