@@ -64,6 +64,8 @@ class Booking {
   void own_form(std::size_t output, Bytes bytes);
 
   void flops(double count) { prepared_.flops = count; }
+  // Kernels that one run starts one after the other, where they are many.
+  void launches(std::int64_t count) { launches_ = count; }
   // Bytes read and written, where that is not all of every input and output.
   void moves(double bytes) { prepared_.bytes_moved = bytes; }
 
@@ -89,6 +91,7 @@ class Booking {
   Device& device_;
   StepScalars& scalars_;
   graph::PreparedNode prepared_;
+  std::int64_t launches_ = 1;
   std::vector<double> relative_costs_;
   std::vector<std::pair<int, int>> not_in_place_;
   std::vector<Bytes> own_bytes_;

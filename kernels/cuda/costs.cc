@@ -14,13 +14,13 @@ constexpr double kBytesPerNs = 1000;
 
 }  // namespace
 
-std::int64_t analytic_cost_ns(graph::OpKind op, double flops, double bytes) {
+std::int64_t analytic_cost_ns(graph::OpKind op, double flops, double bytes, std::int64_t launches) {
   using graph::OpKind;
   if (op == OpKind::kReshape) return 0;  // hands its bytes on
   // What others do meanwhile is no cost of the step's.
   if (op == OpKind::kAllReduce || op == OpKind::kAwait) return static_cast<std::int64_t>(kLaunchNs);
-  return static_cast<std::int64_t>(
-      std::ceil(kLaunchNs + std::max(flops / kFlopsPerNs, bytes / kBytesPerNs)));
+  return static_cast<std::int64_t>(std::ceil(kLaunchNs * static_cast<double>(launches) +
+                                             std::max(flops / kFlopsPerNs, bytes / kBytesPerNs)));
 }
 
 }  // namespace reprise::kernels::cuda

@@ -8,6 +8,8 @@
 
 namespace reprise::kernels::cuda {
 
-[[nodiscard]] std::int64_t analytic_cost_ns(graph::OpKind op, double flops, double bytes);
+// `launches` kernels one after the other.
+[[nodiscard]] std::int64_t analytic_cost_ns(graph::OpKind op, double flops, double bytes,
+                                            std::int64_t launches = 1);
 
 }  // namespace reprise::kernels::cuda

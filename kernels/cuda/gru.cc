@@ -122,12 +122,14 @@ class GruBackward final : public Kernel {
 std::unique_ptr<Kernel> plan_gru(Booking& b) {
   const RecurrentSizes s = recurrent_sizes(b.input(0), b.input(2), b.input(3));
   b.flops(s.flops());
+  b.launches(2 * s.steps + 1);
   return std::make_unique<GruForward>(b, s);
 }
 
 std::unique_ptr<Kernel> plan_gru_grad(Booking& b) {
   const RecurrentSizes s = recurrent_sizes(b.input(0), b.input(2), b.input(3));
   b.flops(2.0 * s.flops());
+  b.launches(2 * s.steps + 9);
   return std::make_unique<GruBackward>(b, s);
 }
 

@@ -114,12 +114,14 @@ class LstmBackward final : public Kernel {
 std::unique_ptr<Kernel> plan_lstm(Booking& b) {
   const RecurrentSizes s = recurrent_sizes(b.input(0), b.input(3), b.input(4));
   b.flops(s.flops());
+  b.launches(2 * s.steps + 1);
   return std::make_unique<LstmForward>(b, s);
 }
 
 std::unique_ptr<Kernel> plan_lstm_grad(Booking& b) {
   const RecurrentSizes s = recurrent_sizes(b.input(0), b.input(3), b.input(4));
   b.flops(2.0 * s.flops());
+  b.launches(2 * s.steps + 6);
   return std::make_unique<LstmBackward>(b, s);
 }
 

@@ -32,6 +32,7 @@ std::vector<std::vector<std::byte>> bits_in(ThreadOrder order, bool guarded, con
 TEST(ThreadOrderTest, OpCasesGiveTheSameBitsInEveryOrderAndTouchOnlyWhatTheyDeclare) {
   std::vector<OpCase> cases = op_cases();
   cases.insert(cases.end(), update_cases().begin(), update_cases().end());
+  cases.insert(cases.end(), network_cases().begin(), network_cases().end());
   for (const OpCase& one : cases) {
     SCOPED_TRACE(one.name);
     const BuiltCase built = build(one);
