@@ -95,11 +95,20 @@ __global__ void count(int n, int* counter, float* sum) {
   atomicAdd(sum, 0.5F);
 }
 
-// Keeps what shared memory held before anyone wrote to it, and writes.
-__global__ void see_shared(unsigned* seen) {
+// Keeps what shared memory held before anyone wrote to it, and writes. What is stored is no
+// constant: compilers make less of such an array.
+template <class T>
+__device__ T exchanged(T value) {
+  __shared__ T word[64];
+  const T before = word[17];
+  word[17] = value;
+  return before;
+}
+__global__ void see_shared(unsigned* seen, unsigned* seen_by_function) {
   __shared__ unsigned word[64];
   seen[blockIdx.x] = word[17];
-  word[17] = blockIdx.x;  // not a constant: compilers make less of an array then
+  word[17] = blockIdx.x;
+  seen_by_function[blockIdx.x] = exchanged(blockIdx.x);
 }
 
 __global__ void relu(const float* x, float* y, int n) {
@@ -185,9 +194,11 @@ TEST_P(EmulationTest, AtomicsAddUp) {
 }
 
 TEST_P(EmulationTest, SharedMemoryIsPoisonedInEveryBlock) {
-  std::vector<unsigned> seen(4);
-  run_grid("see_shared", dim3(4), dim3(1), [&] { emulated::see_shared(seen.data()); });
+  std::vector<unsigned> seen(4), by_function(4);
+  run_grid("see_shared", dim3(4), dim3(1),
+           [&] { emulated::see_shared(seen.data(), by_function.data()); });
   EXPECT_EQ(seen, std::vector<unsigned>(4, 0xa5a5a5a5U));
+  EXPECT_EQ(by_function, std::vector<unsigned>(4, 0xa5a5a5a5U));
 }
 
 TEST_P(EmulationTest, AMillionElementsArePointwiseFast) {
