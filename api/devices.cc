@@ -92,11 +92,12 @@ TrainHooks silent(const TrainHooks& hooks) {
   return quiet;
 }
 
-void run_device(const TrainOptions& options, const TrainHooks& hooks,
+void run_device(const TrainOptions& options, const DeviceList& devices, const TrainHooks& hooks,
                 std::unique_ptr<runtime::comm::Communicator> end, Ends& ends) {
   const auto device = static_cast<std::size_t>(end->rank());
   try {
     TrainOptions mine = options;
+    if (!devices.ordinals.empty()) mine.session.ordinal = devices.ordinals[device];
     mine.session.ranks = std::move(end);
     ends.ended(device, train(mine, device == 0 ? hooks : silent(hooks)));
   } catch (...) {
@@ -104,28 +105,76 @@ void run_device(const TrainOptions& options, const TrainHooks& hooks,
   }
 }
 
-}  // namespace
+constexpr std::string_view kGpuName = "cuda";
 
-DeviceList parse_devices(std::string_view text) {
-  const std::size_t colon = text.find(':');
-  const std::string_view name = text.substr(0, colon);
-  const auto fault = [&](std::string_view what) {
-    return base::input_error("'{}': {}; expected NAME:COUNT, such as cpu:4, with NAME one of {}",
-                             text, what, fmt::join(graph::kBackendNames, ", "));
-  };
+// What is wrong with `text`, and what it should be.
+struct Fault {
+  std::string_view text, form;
+  [[nodiscard]] base::Error operator()(std::string_view what) const {
+    return base::input_error("'{}': {}; expected {}, with the name one of {}", text, what, form,
+                             fmt::join(graph::kBackendNames, ", "));
+  }
+};
+
+// "cuda:0,1" -> "cuda" and "0,1".
+std::pair<std::string_view, std::optional<std::string_view>> split_device(const Fault& fault) {
+  const std::size_t colon = fault.text.find(':');
+  const std::string_view name = fault.text.substr(0, colon);
   const auto& names = graph::kBackendNames;
   if (std::find(names.begin(), names.end(), name) == names.end())
     throw fault(fmt::format("there is no device '{}'", name));
+  if (colon == std::string_view::npos) return {name, std::nullopt};
+  return {name, fault.text.substr(colon + 1)};
+}
+
+int parse_number(const Fault& fault, std::string_view text, std::string_view what) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size() || number < 0)
+    throw fault(fmt::format("'{}' is no {}", text, what));
+  return number;
+}
+
+std::vector<int> parse_ordinals(const Fault& fault, std::string_view text) {
+  std::vector<int> ordinals;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const int ordinal = parse_number(fault, text.substr(begin, end - begin), "number of a GPU");
+    if (std::find(ordinals.begin(), ordinals.end(), ordinal) != ordinals.end())
+      throw fault(fmt::format("GPU {} comes twice", ordinal));
+    ordinals.push_back(ordinal);
+    begin = end + 1;
+  }
+  if (static_cast<int>(ordinals.size()) > kMostDevices)
+    throw fault(fmt::format("more than {} devices", kMostDevices));
+  return ordinals;
+}
+
+}  // namespace
+
+DeviceList parse_devices(std::string_view text) {
+  const Fault fault{text, "NAME:COUNT, such as cpu:4, or GPUs by number, such as cuda:0,1"};
+  const auto [name, rest] = split_device(fault);
   DeviceList list{.device = std::string(name)};
-  if (colon == std::string_view::npos) return list;
-  const std::string_view number = text.substr(colon + 1);
-  const auto [end, error] =
-      std::from_chars(number.data(), number.data() + number.size(), list.count);
-  if (error != std::errc{} || end != number.data() + number.size())
-    throw fault(fmt::format("'{}' is no number of devices", number));
-  if (list.count < 1 || list.count > kMostDevices)
-    throw fault(fmt::format("the number of devices must lie in [1, {}]", kMostDevices));
+  if (name == kGpuName) {
+    list.ordinals = rest ? parse_ordinals(fault, *rest) : std::vector<int>{0};
+    list.count = static_cast<int>(list.ordinals.size());
+  } else if (rest) {
+    list.count = parse_number(fault, *rest, "number of devices");
+    if (list.count < 1 || list.count > kMostDevices)
+      throw fault(fmt::format("the number of devices must lie in [1, {}]", kMostDevices));
+  }
   return list;
+}
+
+DeviceName parse_device(std::string_view text) {
+  const Fault fault{text, "a name; a GPU may have its number behind it, such as cuda:1"};
+  const auto [name, rest] = split_device(fault);
+  DeviceName device{.device = std::string(name)};
+  if (!rest) return device;
+  if (name != kGpuName) throw fault(fmt::format("{} has no numbers (--devices counts)", name));
+  device.ordinal = parse_number(fault, *rest, "number of a GPU");
+  return device;
 }
 
 Outcome train_on_devices(const TrainOptions& options, const DeviceList& devices,
@@ -138,6 +187,7 @@ Outcome train_on_devices(const TrainOptions& options, const DeviceList& devices,
   }
   TrainOptions each = options;
   each.session.device = devices.device;
+  if (!devices.ordinals.empty()) each.session.ordinal = devices.ordinals.front();
   if (devices.count == 1) return train(each, hooks);
   each.data_cache = std::make_shared<DataCache>();
   if (each.session.threads == 0)
@@ -152,7 +202,7 @@ Outcome train_on_devices(const TrainOptions& options, const DeviceList& devices,
   try {
     for (std::size_t device = 1; device < group.size(); ++device) {
       others.emplace_back([&, end = std::move(group[device])]() mutable {
-        run_device(each, hooks, std::move(end), ends);
+        run_device(each, devices, hooks, std::move(end), ends);
       });
     }
   } catch (...) {  // no thread to be had; those that run hear that device 0 has left
@@ -160,7 +210,7 @@ Outcome train_on_devices(const TrainOptions& options, const DeviceList& devices,
     join();
     throw;
   }
-  run_device(each, hooks, std::move(group[0]), ends);
+  run_device(each, devices, hooks, std::move(group[0]), ends);
   join();
   Outcome outcome = ends.result();
   if (auto* report = std::get_if<TrainReport>(&outcome)) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "api/trainer.h"
 
@@ -16,9 +17,18 @@ namespace reprise::api {
 struct DeviceList {
   std::string device = "cpu";  // of SessionOptions
   int count = 1;
+  std::vector<int> ordinals{};  // of GPUs: which ones, `count` of them; empty for others
 };
-// "cpu:4", "reference:2"; a name alone is one of them. Throws Error(kInput) naming the form.
+// "cpu:4", "reference:2": so many; "cuda:0,1": those GPUs. A name alone is one of them. Throws
+// Error(kInput) naming the form.
 [[nodiscard]] DeviceList parse_devices(std::string_view text);
+
+struct DeviceName {
+  std::string device = "cpu";
+  int ordinal = 0;
+};
+// "cpu", "reference", "cuda" (GPU 0), "cuda:1". Throws Error(kInput) naming the form.
+[[nodiscard]] DeviceName parse_device(std::string_view text);
 
 // train() on each of the devices. The budget is for each; so are SessionOptions::threads, by
 // default the cores of the process shared out. Device 0 talks to the hooks, evaluates and saves.

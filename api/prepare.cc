@@ -34,8 +34,7 @@ PreparedTraining prepare_training(const TrainOptions& options,
                                                .ranks = ranks,
                                                .micro_batches = options.micro_batches,
                                                .updates_last = options.updates_last});
-  const auto backend =
-      kernels::make_backend(options.session.device, {.threads = options.session.threads});
+  const auto backend = make_backend(options.session);
   PreparedTraining prepared{.graph = backend->prepare(training.graph)->prepared(),
                             .costs = {},
                             .warnings = std::move(training.warnings),

@@ -23,10 +23,14 @@ double seconds_since(Clock::time_point begin) {
 // Hands out programs that are timed, and remembers the last one.
 class TimedBackend final : public kernels::Backend {
  public:
-  explicit TimedBackend(std::unique_ptr<kernels::Backend> inner) : inner_(std::move(inner)) {}
+  explicit TimedBackend(std::shared_ptr<const kernels::Backend> inner) : inner_(std::move(inner)) {}
 
   [[nodiscard]] std::string_view name() const override { return inner_->name(); }
   [[nodiscard]] std::string description() const override { return inner_->description(); }
+  [[nodiscard]] std::shared_ptr<kernels::DeviceMemory> memory() const override {
+    return inner_->memory();
+  }
+  [[nodiscard]] Bytes overhead_bytes() const override { return inner_->overhead_bytes(); }
   [[nodiscard]] std::unique_ptr<kernels::Program> prepare(
       const graph::Graph& graph, const kernels::Program* like) const override {
     auto timed = std::make_unique<runtime::TimedProgram>(inner_->prepare(graph, like));
@@ -37,14 +41,16 @@ class TimedBackend final : public kernels::Backend {
   [[nodiscard]] runtime::TimedProgram& last() const { return *last_; }
 
  private:
-  std::unique_ptr<kernels::Backend> inner_;
+  std::shared_ptr<const kernels::Backend> inner_;
   mutable runtime::TimedProgram* last_ = nullptr;
 };
 
 // Keeps everything, or as much as fits into the memory that is there.
 std::unique_ptr<Session> make_session(const models::Model& model, const TrainOptions& options,
                                       std::shared_ptr<const TimedBackend> backend) {
-  const Bytes available = runtime::available_memory_bytes() / 10 * 9;
+  const Bytes there = backend->memory() == nullptr ? runtime::available_memory_bytes()
+                                                   : backend->memory()->available_bytes();
+  const Bytes available = there / 10 * 9;
   SessionOptions session = options.session;
   session.backend = std::move(backend);
   session.costs = {};
@@ -109,8 +115,7 @@ ProfileReport profile(const TrainOptions& options, const ProfileOptions& profile
   training_only.evaluate = false;
   const Shard shard{.micro_batches = options.micro_batches};
   const std::unique_ptr<DataSource> source = open_data(training_only, model_options, shard);
-  const auto backend = std::make_shared<const TimedBackend>(
-      kernels::make_backend(options.session.device, {.threads = options.session.threads}));
+  const auto backend = std::make_shared<const TimedBackend>(make_backend(options.session));
   const models::Model model =
       models::make_model(options.model, options_of_micro_batch(model_options, shard));
   require_micro_batches(model, model_options.batch, shard);

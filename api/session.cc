@@ -161,6 +161,14 @@ void Session::Impl::after_failed_step() {
   for (auto& [name, is_lost] : lost) is_lost = true;
 }
 
+std::shared_ptr<const kernels::Backend> make_backend(const SessionOptions& options) {
+  if (options.backend) return options.backend;
+  return kernels::make_backend(options.device, {.threads = options.threads,
+                                                .ordinal = options.ordinal,
+                                                .tensor_floats = options.tensor_floats,
+                                                .record_steps = options.record_steps});
+}
+
 Session::Session() : impl_(std::make_unique<Impl>()) {}
 Session::~Session() = default;
 
@@ -182,11 +190,7 @@ std::variant<std::unique_ptr<Session>, planner::Infeasible> Session::create(
   graph::TrainingGraph training_graph =
       graph::make_training_graph(training.graph, training_options);
   impl.warnings = std::move(training_graph.warnings);
-  impl.backend = session_options.backend;
-  if (!impl.backend) {
-    impl.backend =
-        kernels::make_backend(session_options.device, {.threads = session_options.threads});
-  }
+  impl.backend = make_backend(session_options);
   auto program = impl.backend->prepare(training_graph.graph);
 
   graph::PreparedGraph prepared = program->prepared();

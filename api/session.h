@@ -24,8 +24,13 @@
 namespace reprise::api {
 
 struct SessionOptions {
-  std::string device = "cpu";  // "cpu", "reference"
+  std::string device = "cpu";  // "cpu", "reference", "cuda"
   int threads = 0;
+  // For GPUs: which of those the process sees, whether products of f32 may round their factors to
+  // TF32, and whether the step is recorded as a CUDA graph where that works.
+  int ordinal = 0;
+  bool tensor_floats = false;
+  bool record_steps = true;
   PlanOptions plan{};
   CostChoice costs{};  // analytic, unless asked for otherwise: a library reads no cache by itself
   std::uint64_t seed = 1;  // of initial values and random ops
@@ -43,8 +48,11 @@ struct SessionOptions {
   // (set_batch_parts); else each rank from its own. Alone it changes nothing.
   bool synchronise_batch_norm = false;
   Bytes bucket_bytes = graph::kDefaultBucketBytes;    // most that one sum over the ranks takes; > 0
-  std::shared_ptr<const kernels::Backend> backend{};  // takes the place of device and threads
+  std::shared_ptr<const kernels::Backend> backend{};  // takes the place of what names the device
 };
+
+// The one that the options name; Error(kInput) or Error(kDevice) say why there is none.
+[[nodiscard]] std::shared_ptr<const kernels::Backend> make_backend(const SessionOptions& options);
 
 // One training step (and, with an evaluation model, one evaluation step) over one arena within the
 // budget. One thread at a time uses it, for reads as well.

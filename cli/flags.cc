@@ -248,11 +248,22 @@ void add_planner_flags(CLI::App& app, Flags& flags) {
 void add_device_flags(CLI::App& app, Flags& flags) {
   api::SessionOptions& session = flags.train.session;
   app.option_defaults()->group("Device");
-  add_value(app, "--device", "NAME", "cpu (the default) or reference (slow, double precision)",
+  add_value(app, "--device", "NAME",
+            "cpu (the default), cuda (GPU 0; cuda:K for GPU K) or reference (slow, double "
+            "precision)",
             [&flags, &session](const std::string& text) {
               flags.device_given = true;
-              session.device = parse_choice(
-                  "--device", text, {graph::kBackendNames.begin(), graph::kBackendNames.end()});
+              const auto device = with_flag("--device", [&] { return api::parse_device(text); });
+              session.device = device.device;
+              session.ordinal = device.ordinal;
+            });
+  app.add_flag("--tf32", session.tensor_floats,
+               "GPU: let products of f32 round their factors to TF32, which is faster");
+  add_value(app, "--cuda-graph", "on|off",
+            "GPU: record the step as one CUDA graph and play it (on, the default, where that "
+            "works)",
+            [&session](const std::string& text) {
+              session.record_steps = parse_choice("--cuda-graph", text, {"on", "off"}) == "on";
             });
   add_value(app, "--threads", "N", "default: every core this process may use",
             [&session](const std::string& text) {
@@ -334,9 +345,10 @@ void add_trace_flag(CLI::App& app, Flags& flags) {
 
 void add_ranks_flags(CLI::App& app, Flags& flags) {
   app.option_defaults()->group("Several ranks");
-  add_value(app, "--devices", "NAME:COUNT",
-            "several devices in this process, such as cpu:4: each takes its part of every batch, "
-            "with --budget and --threads for each (default: the cores shared out)",
+  add_value(app, "--devices", "LIST",
+            "several devices in this process, such as cpu:4 (four of them) or cuda:0,1 (GPUs 0 "
+            "and 1): each takes its part of every batch, with --budget and --threads for each "
+            "(default: the cores shared out)",
             [&flags](const std::string& text) {
               flags.devices = with_flag("--devices", [&] { return api::parse_devices(text); });
             });

@@ -14,6 +14,7 @@
 #include "graph/prepared.h"
 #include "graph/random.h"
 #include "kernels/device_memory.h"
+#include "kernels/device_sums.h"
 
 namespace reprise::kernels {
 
@@ -47,6 +48,10 @@ class Program {
   // Runs one node. Throws Error(kInput) for data out of range (an embedding id, a label),
   // Error(kDevice) when the library fails; both name the node.
   virtual void run(NodeId node, const Call& call, const graph::StepContext& context) = 0;
+
+  // run(), and the time that it took on the device, in nanoseconds. Waits for it.
+  [[nodiscard]] virtual std::int64_t timed_run(NodeId node, const Call& call,
+                                               const graph::StepContext& context);
 
   // A whole step: calls `instructions`, which calls run() with the same context for each
   // instruction. A device that can record what these queue does so on `tape`, and in later steps
@@ -90,6 +95,13 @@ class Backend {
   // beside training). Throws Error(kInput) naming a node it has no kernel for, and why.
   [[nodiscard]] virtual std::unique_ptr<Program> prepare(const graph::Graph& graph,
                                                          const Program* like = nullptr) const = 0;
+
+  // Sums over ranks in this device's memory. One rank makes the id of a group; each then joins,
+  // which returns when all have. A backend whose arena lies in the host's memory has none (the
+  // communicator adds up there). Error(kDevice) says why a group cannot be made.
+  [[nodiscard]] virtual std::string make_group_id() const;
+  [[nodiscard]] virtual std::unique_ptr<DeviceSums> join_group(const std::string& id, int rank,
+                                                               int world_size) const;
 };
 
 // Truth for tests: every op by plain loops in double precision. Each f32 value is stored as f64

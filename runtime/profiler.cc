@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <string_view>
 #include <type_traits>
@@ -20,11 +19,6 @@ using graph::ValueId;
 
 // Enough for any median; a long unrolled model would otherwise keep millions.
 constexpr std::size_t kMaxRuns = 4096;
-
-std::int64_t steady_ns() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-}
 
 std::string value_text(const graph::PreparedGraph& prepared, ValueId id) {
   const graph::Value& value = prepared.graph.values[id];
@@ -118,7 +112,7 @@ TypicalTime typical_time(std::vector<std::int64_t> runs_ns) {
 }
 
 TimedProgram::TimedProgram(std::unique_ptr<kernels::Program> program, Clock clock)
-    : program_(std::move(program)), clock_(clock ? std::move(clock) : Clock(steady_ns)) {
+    : program_(std::move(program)), clock_(std::move(clock)) {
   std::unordered_map<std::string, std::size_t> known;
   const graph::PreparedGraph& prepared = program_->prepared();
   for (std::size_t i = 0; i < prepared.graph.nodes.size(); ++i) {
@@ -153,9 +147,19 @@ void TimedProgram::run(NodeId node, const kernels::Call& call, const graph::Step
   if (!recording_ || call.algorithm != 0 || runs.size() >= kMaxRuns) {
     return program_->run(node, call, context);
   }
+  if (!clock_) {
+    runs.push_back(program_->timed_run(node, call, context));
+    return;
+  }
   const std::int64_t begin = clock_();
   program_->run(node, call, context);
   runs.push_back(clock_() - begin);
+}
+
+// A step that is played back runs no single node.
+void TimedProgram::run_step(const graph::StepContext& context, kernels::Tape* /*tape*/,
+                            const std::function<void(const graph::StepContext&)>& instructions) {
+  program_->run_step(context, nullptr, instructions);
 }
 
 void TimedProgram::import_value(ValueId value, std::span<const std::byte> plain,

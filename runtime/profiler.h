@@ -54,7 +54,7 @@ struct TypicalTime {
 // cost_key() are one.
 class TimedProgram final : public kernels::Program {
  public:
-  using Clock = std::function<std::int64_t()>;  // nanoseconds; the system's steady one when empty
+  using Clock = std::function<std::int64_t()>;  // nanoseconds; Program::timed_run() when empty
 
   explicit TimedProgram(std::unique_ptr<kernels::Program> program, Clock clock = {});
 
@@ -71,6 +71,8 @@ class TimedProgram final : public kernels::Program {
   [[nodiscard]] const graph::PreparedGraph& prepared() const override;
   void run(graph::NodeId node, const kernels::Call& call,
            const graph::StepContext& context) override;
+  void run_step(const graph::StepContext& context, kernels::Tape* tape,
+                const std::function<void(const graph::StepContext&)>& instructions) override;
   void import_value(graph::ValueId value, std::span<const std::byte> plain,
                     std::byte* stored) override;
   void export_value(graph::ValueId value, const std::byte* stored,

@@ -46,6 +46,15 @@ void CudaProgram::run(NodeId node, const Call& call, const graph::StepContext& c
                            .node = prepared_.graph.nodes[node].name});
 }
 
+std::int64_t CudaProgram::timed_run(NodeId node, const Call& call,
+                                    const graph::StepContext& context) {
+  if (!stopwatch_) stopwatch_ = std::make_unique<Stopwatch>(device_);
+  step_->set(context);
+  stopwatch_->start();
+  run(node, call, context);
+  return stopwatch_->stop_ns();
+}
+
 void CudaProgram::run_step(const graph::StepContext& context, Tape* tape,
                            const std::function<void(const graph::StepContext&)>& instructions) {
   device_->make_current();

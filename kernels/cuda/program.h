@@ -7,6 +7,7 @@
 #include "kernels/cuda/kernel.h"
 #include "kernels/cuda/memory.h"
 #include "kernels/cuda/step_buffer.h"
+#include "kernels/cuda/stopwatch.h"
 #include "kernels/cuda/tape.h"
 
 namespace reprise::kernels::cuda {
@@ -19,6 +20,8 @@ class CudaProgram final : public Program {
 
   [[nodiscard]] const graph::PreparedGraph& prepared() const override { return prepared_; }
   void run(NodeId node, const Call& call, const graph::StepContext& context) override;
+  [[nodiscard]] std::int64_t timed_run(NodeId node, const Call& call,
+                                       const graph::StepContext& context) override;
   void run_step(const graph::StepContext& context, Tape* tape,
                 const std::function<void(const graph::StepContext&)>& instructions) override;
   [[nodiscard]] std::unique_ptr<Tape> make_tape() override;
@@ -35,6 +38,7 @@ class CudaProgram final : public Program {
   base::IdVector<NodeId, std::unique_ptr<Kernel>> kernels_;
   IdLimits limits_;
   std::unique_ptr<StepBuffer> step_;
+  std::unique_ptr<Stopwatch> stopwatch_;  // once something is timed
 };
 
 }  // namespace reprise::kernels::cuda

@@ -1,0 +1,38 @@
+#pragma once
+
+// Sums over ranks in the memory of devices, queued beside the step.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "graph/types.h"
+
+namespace reprise::kernels {
+
+// One rank's end of a group of devices. All ranks start the same sums in the same order. One thread
+// uses it, but abort() may come from any.
+class DeviceSums {
+ public:
+  virtual ~DeviceSums() = default;
+
+  [[nodiscard]] virtual std::string description() const = 0;  // "NCCL 2.28.9, 4 ranks"
+  // Device memory that it holds beside every arena.
+  [[nodiscard]] virtual base::Bytes reserved_bytes() const = 0;
+
+  // Queues the sum of the pieces over all ranks, in place, behind what the device's step has queued
+  // so far. `pieces` are whole numbers of elements, of the same sizes on all ranks, and may go
+  // away. Returns a ticket. Like wait(), may be recorded with the step.
+  virtual std::uint64_t start(std::span<const std::span<std::byte>> pieces, graph::DType type) = 0;
+  // What the step queues from here on waits for the sum with that ticket; the host does not.
+  virtual void wait(std::uint64_t ticket) = 0;
+
+  // Whether everything that was queued has run. Throws Error(kDevice) when the group has failed:
+  // a step that waits for a dead rank never ends by itself, so the host asks again and again.
+  [[nodiscard]] virtual bool idle() = 0;
+  // Ends what is under way; the group is of no more use.
+  virtual void abort() noexcept = 0;
+};
+
+}  // namespace reprise::kernels
