@@ -135,7 +135,21 @@ TEST_F(DoubleMemory, PinnedMemoryWrittenTooSoonIsCopiedAsItIsThen) {
   expect_one(faults,
              "copy 'cudaMemcpyAsync' on stream 1 reads and the host (marked access) writes "
              "bytes [0, 4) of pinned allocation 2");
+  faults.clear();
   EXPECT_EQ(data.values(), (std::vector<int>{2}));
+  expect_one(faults,
+             "copy 'cudaMemcpyAsync' on stream 1 finds bytes [0, 4) of pinned allocation 2 "
+             "(4 bytes) changed since it was queued");
+}
+
+TEST_F(DoubleMemory, PinnedMemoryMayBeFilledByAnOperationBefore) {
+  set_policy(Policy::kStarve);
+  const DeviceArray<int> from(std::vector<int>{7}), to(std::vector<int>{0});
+  int* pinned = nullptr;
+  must(cudaMallocHost(&pinned, sizeof *pinned));
+  must(cudaMemcpyAsync(pinned, from.get(), sizeof *pinned, cudaMemcpyDeviceToHost, stream_));
+  must(cudaMemcpyAsync(to.get(), pinned, sizeof *pinned, cudaMemcpyHostToDevice, stream_));
+  EXPECT_EQ(to.values(), (std::vector<int>{7}));
 }
 
 TEST_F(DoubleMemory, PinnedMemoryMayBeWrittenAfterAWait) {

@@ -10,7 +10,9 @@
 #include <nccl.h>
 #include <vector>
 
+#include "tests/cuda/double/calls.h"
 #include "tests/cuda/double/engine.h"
+#include "tests/cuda/double/faults.h"
 
 namespace reprise::test::cuda {
 
@@ -50,7 +52,23 @@ struct Clique {
   std::vector<ncclComm_t> members;  // by rank; null until it came
   std::size_t joined = 0;
   std::map<std::size_t, std::shared_ptr<Collective>> collectives;  // by their number, while open
+
+  [[nodiscard]] bool complete() const { return joined == members.size(); }
 };
+
+// How many polls a communicator that does not block is in progress.
+constexpr std::size_t kPollsInProgress = 3;
+
+// A call with a communicator, as api() does it.
+[[nodiscard]] bool is_live(ncclComm_t comm);
+template <class Body>
+ncclResult_t comm_api(const char* name, ncclComm_t comm, Body body) {
+  return api<ncclResult_t>(name, [&]() -> ncclResult_t {
+    if (is_live(comm)) return body();
+    fault(std::string(name) + " with a communicator that is not there");
+    return ncclInvalidArgument;
+  });
+}
 
 }  // namespace reprise::test::cuda
 

@@ -1,10 +1,14 @@
 // cudart: copies and fills.
 //
 // Pageable memory of the host is read at the call; pinned memory is read and written when the copy
-// runs. A copy to pageable memory is over on return, whatever its name.
+// runs; that the host changes it between is a fault. A copy to pageable memory is over on return,
+// whatever its name.
 
 #include <cstring>
+#include <fmt/format.h>
+#include <functional>
 #include <memory>
+#include <string_view>
 
 #include "tests/cuda/double/calls.h"
 #include "tests/cuda/double/capture.h"
@@ -43,6 +47,22 @@ struct Copy {
   bool asynchronous;
 };
 
+// What the host put into pinned memory must be there still when the copy reads it.
+void watch_source(const Copy& copy, const OperationRef& operation) {
+  if (!engine().known_to_host(copy.from, copy.bytes)) return;  // another operation writes it
+  const auto content = [copy] {
+    return std::hash<std::string_view>()({static_cast<const char*>(copy.from), copy.bytes});
+  };
+  const std::string name = *operation->actor.name;
+  operation->task.work = [copy, name, content, before = content(),
+                          work = std::move(operation->task.work)] {
+    if (content() != before)
+      fault(fmt::format("{} finds {} changed since it was queued", name,
+                        memory().describe(copy.from, copy.bytes)));
+    work();
+  };
+}
+
 Task task_of(const Copy& copy, Place to, Place from) {
   Task task{copy.name, Kind::kCopy, {}, {}, {}};
   if (from != Place::kPageable) task.touched.push_back({copy.from, copy.bytes, false});
@@ -57,6 +77,8 @@ Task task_of(const Copy& copy, Place to, Place from) {
     std::memmove(bytes_of(copy.to, copy.bytes), source, copy.bytes);
     count_bytes(kind, copy.bytes);
   };
+  if (from == Place::kPinned)
+    task.enlist = [copy](const OperationRef& operation) { watch_source(copy, operation); };
   return task;
 }
 

@@ -34,7 +34,8 @@ struct Task {
   Kind kind = Kind::kKernel;
   std::vector<Range> touched;
   std::function<void()> work;
-  // A part of a collective: called when it is queued; fills in Operation::arrive.
+  // Called when it is queued on a stream, for each launch of a graph anew; may change the
+  // operation.
   std::function<void(const OperationRef&)> enlist;
 };
 
@@ -107,6 +108,10 @@ class Engine {
 
   // The host's own place in the order.
   void host_access(const void* begin, std::size_t bytes, bool written, const char* what);
+  // Nothing that the host does not know to be over writes these bytes.
+  [[nodiscard]] bool known_to_host(const void* begin, std::size_t bytes) const {
+    return order_.writes_over(begin, bytes, host_clock_);
+  }
   Order& order() { return order_; }
 
  private:

@@ -1,4 +1,4 @@
-// NCCL: groups, communicators and collectives.
+// NCCL: groups and communicators.
 
 #include <algorithm>
 #include <cstring>
@@ -12,11 +12,6 @@
 using namespace reprise::test::cuda;
 
 namespace {
-
-// A communicator that does not block is in progress for so many polls after it was made, and after
-// every eighth collective: one that is queued too late for an event recorded at once.
-constexpr std::size_t kPolls = 3;
-constexpr std::size_t kDeferredEvery = 8;
 
 struct Broken {
   std::size_t after_polls = 0;
@@ -34,28 +29,10 @@ struct Group {
 };
 thread_local Group group;
 
-template <class Body>
-ncclResult_t nccl_api(const char* name, Body body) {
-  return api<ncclResult_t>(name, body);
-}
-
-template <class Body>
-ncclResult_t comm_api(const char* name, ncclComm_t comm, Body body) {
-  return nccl_api(name, [&]() -> ncclResult_t {
-    if (live.count(comm) > 0) return body();
-    fault(fmt::format("{} with a communicator that is not there", name));
-    return ncclInvalidArgument;
-  });
-}
-
-bool complete(const Clique& clique) {
-  return clique.joined == clique.members.size();
-}
-
 // Until all ranks have come; with the lock given back meanwhile.
 ncclResult_t wait_for_all(const Clique& clique) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (!complete(clique)) {
+  while (!clique.complete()) {
     if (std::chrono::steady_clock::now() > deadline) return ncclSystemError;
     engine().changed.wait_for(engine().mutex, std::chrono::milliseconds(20));
   }
@@ -80,7 +57,7 @@ ncclResult_t join(ncclComm_t* result, const std::shared_ptr<Clique>& clique, int
   made->rank = rank;
   made->device = device;
   made->blocking = blocking;
-  made->polls_left = blocking ? 0 : kPolls;
+  made->polls_left = blocking ? 0 : kPollsInProgress;
   clique->members[rank] = made;
   ++clique->joined;
   live.insert(made);
@@ -91,7 +68,7 @@ ncclResult_t join(ncclComm_t* result, const std::shared_ptr<Clique>& clique, int
 
 ncclResult_t init_rank(const char* name, ncclComm_t* comm, int ranks, const ncclUniqueId& id,
                        int rank, bool blocking) {
-  return nccl_api(name, [&]() -> ncclResult_t {
+  return api<ncclResult_t>(name, [&]() -> ncclResult_t {
     if (ranks < 1 || rank < 0 || rank >= ranks) return ncclInvalidArgument;
     std::shared_ptr<Clique>& clique = cliques[std::string(id.internal, sizeof id.internal)];
     if (!clique) clique = std::make_shared<Clique>();
@@ -106,65 +83,6 @@ ncclResult_t init_rank(const char* name, ncclComm_t* comm, int ranks, const nccl
       return ncclSuccess;
     }
     return wait_for_all(*kept);
-  });
-}
-
-// The rank's part becomes known to the others.
-void enlist(ncclComm_t comm, const CollectiveCall& call, const void* send, void* receive,
-            const OperationRef& operation) {
-  const std::shared_ptr<Clique> clique = comm->clique;
-  const std::size_t number = comm->collectives++;
-  std::shared_ptr<Collective>& open = clique->collectives[number];
-  if (!open) {
-    open = std::make_shared<Collective>();
-    open->call = call;
-    open->parts.resize(clique->members.size());
-  }
-  const std::shared_ptr<Collective> collective = open;
-  if (!(collective->call == call))
-    fault(fmt::format("ranks disagree about collective {}: {} is not what another rank called",
-                      number, operation->task.name));
-  collective->parts[comm->rank] = {send, receive, operation};
-  operation->task.work = [collective] { run_collective(*collective); };
-  operation->arrive = [collective, clique, number] {
-    if (collective->broken || ++collective->arrived < collective->parts.size()) return;
-    for (const Collective::Part& part : collective->parts) engine().make_ready(part.operation);
-    clique->collectives.erase(number);
-  };
-  auto& mine = comm->open;
-  mine.erase(
-      std::remove_if(mine.begin(), mine.end(), [](const auto& o) { return o.operation->done; }),
-      mine.end());
-  mine.push_back({operation, collective});
-}
-
-ncclResult_t collective(const char* name, ncclComm_t comm, const CollectiveCall& call,
-                        const void* send, void* receive, cudaStream_t stream) {
-  return comm_api(name, comm, [&]() -> ncclResult_t {
-    const cudaStream_t on = engine().resolve(stream);
-    if (on == nullptr || on->device != comm->device) {
-      fault(fmt::format("{} on a stream that is not of the communicator's device", name));
-      return ncclInvalidArgument;
-    }
-    if (comm->polls_left > 0 || !complete(*comm->clique)) {
-      fault(fmt::format("{} on a communicator that is still in progress", name));
-      return ncclInvalidUsage;
-    }
-    const std::size_t ranks = comm->clique->members.size();
-    const std::size_t element = bytes_of(call.type);
-    const bool reads = call.kind != CollectiveKind::kBroadcast || call.root == comm->rank;
-    Task task{name, Kind::kCollective, {}, {}, {}};
-    if (reads) task.touched.push_back({send, send_count(call, ranks) * element, false});
-    task.touched.push_back({receive, receive_count(call, ranks) * element, true});
-    task.enlist = [=](const OperationRef& operation) {
-      enlist(comm, call, send, receive, operation);
-    };
-    if (comm->blocking || comm->calls++ % kDeferredEvery != 0)
-      return engine().submit(on, std::move(task)) == cudaSuccess ? ncclSuccess
-                                                                 : ncclUnhandledCudaError;
-    comm->polls_left = kPolls;
-    comm->deferred = [on, task] { engine().submit(on, task); };
-    return ncclInProgress;
   });
 }
 
@@ -191,6 +109,10 @@ void remove(ncclComm_t comm) {
 
 namespace reprise::test::cuda {
 
+bool is_live(ncclComm_t comm) {
+  return live.count(comm) > 0;
+}
+
 void break_communicator(int rank, std::size_t after_polls, int status) {
   const std::lock_guard<std::mutex> lock(engine().mutex);
   broken[rank] = {after_polls, static_cast<ncclResult_t>(status)};
@@ -212,7 +134,7 @@ ncclResult_t ncclGetVersion(int* version) {
 }
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
-  return nccl_api("ncclGetUniqueId", [&] {
+  return api<ncclResult_t>("ncclGetUniqueId", [&] {
     std::memset(id, 0, sizeof *id);
     std::snprintf(id->internal, sizeof id->internal, "double %u", ++ids);
     return ncclSuccess;
@@ -230,7 +152,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId c
 }
 
 ncclResult_t ncclCommInitAll(ncclComm_t* comm, int ndev, const int* devlist) {
-  return nccl_api("ncclCommInitAll", [&]() -> ncclResult_t {
+  return api<ncclResult_t>("ncclCommInitAll", [&]() -> ncclResult_t {
     const auto clique = std::make_shared<Clique>();
     clique->members.resize(ndev);
     for (int rank = 0; rank < ndev; ++rank) {
@@ -243,14 +165,14 @@ ncclResult_t ncclCommInitAll(ncclComm_t* comm, int ndev, const int* devlist) {
 }
 
 ncclResult_t ncclGroupStart() {
-  return nccl_api("ncclGroupStart", [] {
+  return api<ncclResult_t>("ncclGroupStart", [] {
     ++group.depth;
     return ncclSuccess;
   });
 }
 
 ncclResult_t ncclGroupEnd() {
-  return nccl_api("ncclGroupEnd", []() -> ncclResult_t {
+  return api<ncclResult_t>("ncclGroupEnd", []() -> ncclResult_t {
     if (group.depth == 0) return ncclInvalidUsage;
     if (--group.depth > 0) return ncclSuccess;
     ncclResult_t status = ncclSuccess;
@@ -268,10 +190,10 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* status) {
       *status = fails->second.status;
       return ncclSuccess;
     }
-    if (comm->polls_left > 0 && complete(*comm->clique) && --comm->polls_left == 0 &&
+    if (comm->polls_left > 0 && comm->clique->complete() && --comm->polls_left == 0 &&
         comm->deferred)
       std::exchange(comm->deferred, {})();
-    *status = comm->polls_left > 0 || !complete(*comm->clique) ? ncclInProgress : ncclSuccess;
+    *status = comm->polls_left > 0 || !comm->clique->complete() ? ncclInProgress : ncclSuccess;
     return ncclSuccess;
   });
 }
@@ -284,7 +206,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
         if (!engine().wait(each.operation)) return ncclSystemError;
       return ncclSuccess;
     }
-    comm->polls_left = kPolls;
+    comm->polls_left = kPollsInProgress;
     return ncclInProgress;
   });
 }
@@ -353,34 +275,4 @@ const char* ncclGetErrorString(ncclResult_t status) {
 
 const char* ncclGetLastError(ncclComm_t) {
   return "";
-}
-
-ncclResult_t ncclAllReduce(const void* sendbuff, void* recvbuff, std::size_t count,
-                           ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
-                           cudaStream_t stream) {
-  return collective("ncclAllReduce", comm, {CollectiveKind::kAllReduce, count, datatype, op, 0},
-                    sendbuff, recvbuff, stream);
-}
-
-ncclResult_t ncclBroadcast(const void* sendbuff, void* recvbuff, std::size_t count,
-                           ncclDataType_t datatype, int root, ncclComm_t comm,
-                           cudaStream_t stream) {
-  return collective("ncclBroadcast", comm,
-                    {CollectiveKind::kBroadcast, count, datatype, ncclSum, root}, sendbuff,
-                    recvbuff, stream);
-}
-
-ncclResult_t ncclAllGather(const void* sendbuff, void* recvbuff, std::size_t sendcount,
-                           ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream) {
-  return collective("ncclAllGather", comm,
-                    {CollectiveKind::kAllGather, sendcount, datatype, ncclSum, 0}, sendbuff,
-                    recvbuff, stream);
-}
-
-ncclResult_t ncclReduceScatter(const void* sendbuff, void* recvbuff, std::size_t recvcount,
-                               ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
-                               cudaStream_t stream) {
-  return collective("ncclReduceScatter", comm,
-                    {CollectiveKind::kReduceScatter, recvcount, datatype, op, 0}, sendbuff,
-                    recvbuff, stream);
 }

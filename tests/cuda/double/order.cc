@@ -85,6 +85,18 @@ std::vector<std::string> Order::access(const void* begin, std::size_t bytes, boo
   return found;
 }
 
+bool Order::writes_over(const void* begin, std::size_t bytes, const Clock& known) const {
+  const auto from = reinterpret_cast<std::uintptr_t>(begin);
+  auto at = segments_.upper_bound(from);
+  if (at != segments_.begin()) --at;
+  for (; at != segments_.end() && at->first < from + bytes; ++at) {
+    const Segment& segment = at->second;
+    if (segment.end > from && segment.write && known.at(segment.write->chain) < segment.write->tick)
+      return false;
+  }
+  return true;
+}
+
 void Order::forget(const void* begin, std::size_t bytes) {
   const auto from = reinterpret_cast<std::uintptr_t>(begin);
   split_at(from);

@@ -49,6 +49,8 @@ class Order {
   // of these bytes that are not, as one sentence each.
   [[nodiscard]] std::vector<std::string> access(const void* begin, std::size_t bytes, bool written,
                                                 const Actor& actor, const Clock& before);
+  // Is every write to these bytes over in the eyes of `known`?
+  [[nodiscard]] bool writes_over(const void* begin, std::size_t bytes, const Clock& known) const;
   // These bytes are new, whoever touched them before.
   void forget(const void* begin, std::size_t bytes);
 
