@@ -15,11 +15,20 @@ struct Injected {
   int status = 0;
 };
 
-Machine the_machine;
-Counts the_counts;
-std::map<std::string, Injected> to_fail;
-std::map<int, cudaError_t> broken;
-std::map<int, std::size_t> overheads;
+// Never destroyed: it is asked at the end of the process too.
+struct State {
+  Machine machine;
+  Counts counts;
+  std::map<std::string, Injected> to_fail;
+  std::map<int, cudaError_t> broken;
+  std::map<int, std::size_t> overheads;
+};
+
+State& state() {
+  static State* const instance = new State;
+  return *instance;
+}
+
 thread_local int the_device = 0;
 thread_local cudaError_t last_error = cudaSuccess;
 
@@ -32,29 +41,29 @@ void set_current_device(int device) {
   the_device = device;
 }
 const Machine& machine() {
-  return the_machine;
+  return state().machine;
 }
 
 void count_kernel() {
-  ++the_counts.kernels;
+  ++state().counts.kernels;
 }
 void count_graph_launch() {
-  ++the_counts.graph_launches;
+  ++state().counts.graph_launches;
 }
 
 void count_bytes(cudaMemcpyKind kind, std::size_t bytes) {
-  if (kind == cudaMemcpyHostToDevice) the_counts.host_to_device_bytes += bytes;
-  if (kind == cudaMemcpyDeviceToHost) the_counts.device_to_host_bytes += bytes;
-  if (kind == cudaMemcpyDeviceToDevice) the_counts.device_to_device_bytes += bytes;
+  if (kind == cudaMemcpyHostToDevice) state().counts.host_to_device_bytes += bytes;
+  if (kind == cudaMemcpyDeviceToHost) state().counts.device_to_host_bytes += bytes;
+  if (kind == cudaMemcpyDeviceToDevice) state().counts.device_to_device_bytes += bytes;
 }
 
 void break_device(int device, cudaError_t status) {
-  broken.emplace(device, status);
+  state().broken.emplace(device, status);
 }
 
 cudaError_t device_status(int device) {
-  const auto found = broken.find(device);
-  return found == broken.end() ? cudaSuccess : found->second;
+  const auto found = state().broken.find(device);
+  return found == state().broken.end() ? cudaSuccess : found->second;
 }
 
 cudaError_t keep_error(cudaError_t status) {
@@ -69,16 +78,16 @@ cudaError_t take_error(bool clear) {
 }
 
 void take_overhead(int device, std::size_t bytes) {
-  overheads[device] += bytes;
+  state().overheads[device] += bytes;
 }
 
 void give_back_overhead(int device, std::size_t bytes) {
-  overheads[device] -= bytes;
+  state().overheads[device] -= bytes;
 }
 
 std::size_t overhead(int device) {
   constexpr std::size_t kContext = std::size_t{256} << 20;
-  return kContext + overheads[device];
+  return kContext + state().overheads[device];
 }
 
 void refuse_inside_operation(const char* name) {
@@ -88,12 +97,12 @@ void refuse_inside_operation(const char* name) {
 }
 
 std::optional<int> begin_call(const char* name) {
-  ++the_counts.calls[name];
-  ++the_counts.api_calls;
-  const auto found = to_fail.find(name);
-  if (found == to_fail.end() || --found->second.calls_left > 0) return std::nullopt;
+  ++state().counts.calls[name];
+  ++state().counts.api_calls;
+  const auto found = state().to_fail.find(name);
+  if (found == state().to_fail.end() || --found->second.calls_left > 0) return std::nullopt;
   const int status = found->second.status;
-  to_fail.erase(found);
+  state().to_fail.erase(found);
   return status;
 }
 
@@ -118,18 +127,18 @@ void set_policy(Policy policy, std::uint64_t seed) {
 
 void set_machine(const Machine& wanted) {
   const std::lock_guard<std::mutex> lock(engine().mutex);
-  the_machine = wanted;
+  state().machine = wanted;
 }
 
 void fail_call(const std::string& name, std::size_t n, int status) {
   const std::lock_guard<std::mutex> lock(engine().mutex);
-  to_fail[name] = {n, status};
+  state().to_fail[name] = {n, status};
 }
 
 Counts counts() {
   const std::lock_guard<std::mutex> lock(engine().mutex);
   const Memory::Usage usage = memory().usage();
-  Counts result = the_counts;
+  Counts result = state().counts;
   result.allocations = usage.allocations;
   result.allocated_bytes = usage.bytes;
   result.peak_bytes = usage.peak_bytes;
@@ -138,7 +147,7 @@ Counts counts() {
 
 void clear_counts() {
   const std::lock_guard<std::mutex> lock(engine().mutex);
-  the_counts = {};
+  state().counts = {};
   memory().clear_peak();
 }
 
@@ -158,11 +167,7 @@ void reset() {
   engine().reset();
   memory().release_all();
   memory().clear_peak();
-  the_machine = {};
-  the_counts = {};
-  to_fail.clear();
-  broken.clear();
-  overheads.clear();
+  state() = {};
   the_device = 0;
   last_error = cudaSuccess;
 }

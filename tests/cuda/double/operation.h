@@ -33,11 +33,12 @@ class BadAddress : public std::out_of_range {
 // Where the bytes of a device address lie. All `bytes` lie within one allocation; throws BadAddress
 // otherwise. Call it from `work`, when the operation runs: memory may have been freed meanwhile.
 [[nodiscard]] std::byte* storage(const void* device_address, std::size_t bytes = 1);
-// The same for typed pointers; null and host addresses come back as they are.
+// The same for typed pointers, the end of an allocation included; null and host addresses come back
+// as they are.
 template <class T>
 [[nodiscard]] T* translated(T* pointer) {
   if (!is_device_address(pointer)) return pointer;
-  return reinterpret_cast<T*>(storage(pointer));
+  return reinterpret_cast<T*>(storage(pointer, 0));
 }
 
 // Queues a kernel on a stream, or makes it a node of the graph that the stream is recording.
