@@ -36,7 +36,7 @@ void fill_inputs(Session& session, const graph::Graph& graph, int step) {
   }
 }
 
-struct Run {
+struct Outcome {
   std::uint64_t hash = 0;
   std::vector<float> losses;
   std::vector<test::cuda::Counts> counts;  // of each step with its inputs
@@ -57,9 +57,9 @@ std::unique_ptr<Session> session_of(const models::Model& model, Budget budget) {
   return std::move(std::get<std::unique_ptr<Session>>(created));
 }
 
-Run train(const models::Model& model, Budget budget, int steps) {
+Outcome train(const models::Model& model, Budget budget, int steps) {
   const auto session = session_of(model, budget);
-  Run run;
+  Outcome run;
   for (int step = 0; step < steps; ++step) {
     test::cuda::clear_counts();
     fill_inputs(*session, model.graph, step);
@@ -79,12 +79,12 @@ Budget middle_budget(const models::Model& model) {
 void expect_same_bits_in_every_order(const models::Model& model, int seeds, int steps) {
   const Budget budget = middle_budget(model);
   test::cuda::set_policy(Policy::kEager);
-  const Run eager = train(model, budget, steps);
+  const Outcome eager = train(model, budget, steps);
   for (int seed = 0; seed < seeds; ++seed) {
     const Policy policy = kPolicies[seed % 3];
     test::cuda::set_policy(policy, static_cast<std::uint64_t>(seed));
     const test::cuda::CollectedFaults faults;
-    const Run run = train(model, budget, steps);
+    const Outcome run = train(model, budget, steps);
     EXPECT_EQ(faults.all(), std::vector<std::string>{}) << "seed " << seed;
     EXPECT_EQ(run.hash, eager.hash) << to_string(policy) << " seed " << seed;
     EXPECT_EQ(run.losses, eager.losses) << to_string(policy) << " seed " << seed;
@@ -96,7 +96,7 @@ void expect_same_bits_in_every_order(const models::Model& model, int seeds, int 
 models::Model mlp() {
   return models::make_model(
       "mlp",
-      {.batch = 2, .channels = 1, .height = 4, .width = 4, .classes = 3, .hidden = 8, .layers = 4});
+      {.batch = 2, .channels = 1, .height = 4, .width = 4, .classes = 5, .hidden = 8, .layers = 4});
 }
 
 models::Model lstm() {
@@ -131,7 +131,7 @@ TEST(TrainingOrder, AStepMovesItsBatchToTheDeviceAndItsLossBack) {
   std::size_t batch = 0;
   for (const graph::Value& value : model.graph.values)
     if (value.role == graph::Role::kInput) batch += 4 * graph::element_count(value.shape);
-  const Run run = train(model, middle_budget(model), 4);
+  const Outcome run = train(model, middle_budget(model), 4);
   for (const test::cuda::Counts& found : run.counts)
     std::printf("%zu calls, %zu kernels, %zu graph launches, %zu bytes in, %zu out\n",
                 found.api_calls, found.kernels, found.graph_launches, found.host_to_device_bytes,
