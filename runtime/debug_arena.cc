@@ -99,10 +99,15 @@ void DebugArena::end_instruction(std::size_t index) {
   }
   compare(index, held, checked, arena_.bytes());
 
+  for (const SlotId slot : instruction.writes) {
+    const Range written = slot_range(slot);
+    std::copy(held + written.begin, held + written.end, expected_.begin() + written.begin);
+  }
   if (instruction.workspace_bytes > 0) {
     free(range(instruction.workspace_offset, instruction.workspace_bytes));
   }
-  // What was read for the last time goes first: a write may have taken its bytes in place.
+  // What was read for the last time, but for bytes that a write has taken in place; and what was
+  // written for nobody.
   for (const SlotId slot : last_uses_[index]) {
     const auto same_bytes = [&](SlotId written) {
       return written != slot && schedule_.slots[written].offset == schedule_.slots[slot].offset &&
@@ -111,10 +116,6 @@ void DebugArena::end_instruction(std::size_t index) {
     if (std::none_of(instruction.writes.begin(), instruction.writes.end(), same_bytes)) {
       free(slot_range(slot));
     }
-  }
-  for (const SlotId slot : instruction.writes) {
-    const Range written = slot_range(slot);
-    std::copy(held + written.begin, held + written.end, expected_.begin() + written.begin);
   }
 }
 
