@@ -14,6 +14,7 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "kernels/cuda/broadcast.h"
@@ -126,7 +127,8 @@ class Convolution {
   [[nodiscard]] cudnnConvolutionDescriptor_t get() const { return convolution_.get(); }
 
   // list(wanted, returned, results) asks cuDNN for algorithms, the fastest first; bytes(algorithm,
-  // result) for the workspace of one. Sets the mode of calculation that goes with the choice.
+  // result) for the workspace of one, and whether it goes with the mode of calculation. Sets the
+  // mode of calculation that goes with the choice.
   template <class Performance, class List, class WorkspaceBytes>
   [[nodiscard]] Choice choose(Booking& b, Direction direction, const List& list,
                               const WorkspaceBytes& bytes) const {
@@ -136,34 +138,31 @@ class Convolution {
       std::array<Performance, kMostAlgorithms> found;
       int returned = 0;
       list(kMostAlgorithms, &returned, found.data());
-      const Performance& best =
-          best_of(b, std::span(found.data(), static_cast<std::size_t>(returned)));
-      Choice made{.algorithm = best.algo};
-      made.math = b.device().tensor_floats() ? best.mathType : CUDNN_FMA_MATH;
-      set_math(made.math);
-      bytes(best.algo, &made.workspace_bytes);
-      return made;
+      return best_of(b, std::span(found.data(), static_cast<std::size_t>(returned)), bytes);
     });
     set_math(choice.math);
     return choice;
   }
 
  private:
-  template <class Performance>
-  [[nodiscard]] const Performance& best_of(Booking& b, std::span<Performance> found) const {
-    const Performance* best = nullptr;
+  template <class Performance, class WorkspaceBytes>
+  [[nodiscard]] Choice best_of(Booking& b, std::span<Performance> found,
+                               const WorkspaceBytes& bytes) const {
+    const bool tensor_floats = b.device().tensor_floats();
+    std::optional<Choice> best;
     for (const Performance& candidate : found) {
       const bool exact =
           candidate.mathType == CUDNN_FMA_MATH || candidate.mathType == CUDNN_DEFAULT_MATH;
       if (candidate.status != CUDNN_STATUS_SUCCESS) continue;
-      if (candidate.determinism != CUDNN_DETERMINISTIC) continue;
-      if (!exact && !b.device().tensor_floats()) continue;
-      if (best == nullptr || candidate.memory < best->memory) best = &candidate;
-      if (static_cast<Bytes>(candidate.memory) <= most_bytes_) break;
+      if (candidate.determinism != CUDNN_DETERMINISTIC || !(exact || tensor_floats)) continue;
+      Choice choice{.algorithm = candidate.algo,
+                    .math = tensor_floats ? candidate.mathType : CUDNN_FMA_MATH};
+      set_math(choice.math);
+      if (bytes(candidate.algo, &choice.workspace_bytes) != CUDNN_STATUS_SUCCESS) continue;
+      if (!best || choice.workspace_bytes < best->workspace_bytes) best = choice;
+      if (static_cast<Bytes>(choice.workspace_bytes) <= most_bytes_) break;
     }
-    if (best == nullptr) {
-      throw b.unsupported("cuDNN has no deterministic algorithm for this convolution");
-    }
+    if (!best) throw b.unsupported("cuDNN has no deterministic algorithm for this convolution");
     return *best;
   }
 
@@ -208,9 +207,8 @@ std::unique_ptr<Kernel> plan_conv2d(Booking& b) {
               "cudnnGetConvolutionForwardAlgorithm_v7");
       },
       [&](cudnnConvolutionFwdAlgo_t algorithm, std::size_t* bytes) {
-        check(cudnnGetConvolutionForwardWorkspaceSize(b.device().dnn(), c->x(), c->w(), c->get(),
-                                                      c->y(), algorithm, bytes),
-              "cudnnGetConvolutionForwardWorkspaceSize");
+        return cudnnGetConvolutionForwardWorkspaceSize(b.device().dnn(), c->x(), c->w(), c->get(),
+                                                       c->y(), algorithm, bytes);
       });
   const LibraryWorkspace workspace(b, static_cast<Bytes>(choice.workspace_bytes));
   const auto algorithm = static_cast<cudnnConvolutionFwdAlgo_t>(choice.algorithm);
@@ -241,9 +239,8 @@ std::unique_ptr<Kernel> plan_conv2d_grad_input(Booking& b) {
               "cudnnGetConvolutionBackwardDataAlgorithm_v7");
       },
       [&](cudnnConvolutionBwdDataAlgo_t algorithm, std::size_t* bytes) {
-        check(cudnnGetConvolutionBackwardDataWorkspaceSize(b.device().dnn(), c->w(), c->y(),
-                                                           c->get(), c->x(), algorithm, bytes),
-              "cudnnGetConvolutionBackwardDataWorkspaceSize");
+        return cudnnGetConvolutionBackwardDataWorkspaceSize(b.device().dnn(), c->w(), c->y(),
+                                                            c->get(), c->x(), algorithm, bytes);
       });
   const LibraryWorkspace workspace(b, static_cast<Bytes>(choice.workspace_bytes));
   const auto algorithm = static_cast<cudnnConvolutionBwdDataAlgo_t>(choice.algorithm);
@@ -278,9 +275,8 @@ std::unique_ptr<Kernel> plan_conv2d_grad_weight(Booking& b) {
               "cudnnGetConvolutionBackwardFilterAlgorithm_v7");
       },
       [&](cudnnConvolutionBwdFilterAlgo_t algorithm, std::size_t* bytes) {
-        check(cudnnGetConvolutionBackwardFilterWorkspaceSize(b.device().dnn(), c->x(), c->y(),
-                                                             c->get(), c->w(), algorithm, bytes),
-              "cudnnGetConvolutionBackwardFilterWorkspaceSize");
+        return cudnnGetConvolutionBackwardFilterWorkspaceSize(b.device().dnn(), c->x(), c->y(),
+                                                              c->get(), c->w(), algorithm, bytes);
       });
   const LibraryWorkspace workspace(b, static_cast<Bytes>(choice.workspace_bytes));
   const auto algorithm = static_cast<cudnnConvolutionBwdFilterAlgo_t>(choice.algorithm);
