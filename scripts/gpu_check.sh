@@ -10,7 +10,7 @@
 # on a machine that has them, and name it with --deps (out/gpu_deps is found without).
 #
 #   --out DIR      logs and results; default: $OUT, else out/gpu_check
-#   --build DIR    a build folder; with --double one that is already built
+#   --build DIR    a build folder (default build/gpu); with --double one that is already built
 #   --seconds S    for all stages together; default 360. What does not fit is left out and says so
 #   --only STAGES  comma-separated: machine, build, doctor, ops, facts, sanitizer, train, resnet50,
 #                  resnet1001, lstm, torch

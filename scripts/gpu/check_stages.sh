@@ -120,7 +120,7 @@ train_four_ways() {
   local name=$1 steps=$2 budget recorded file hash first='' planned measured
   shift 2
   local tight
-  tight=$(quarter "$name" "$@") || { wrong "$name: no plan"; return; }
+  tight=$(quarter "$name" "$@") || { wrong "$name: no plan"; return 1; }
   for budget in unlimited "$tight"; do
     for recorded in on off; do
       file=$out/$name.$budget.$recorded.json
@@ -141,19 +141,26 @@ train_four_ways() {
         "$(field recomputed_nodes "$file")")"
     done
   done
+  end_of_checks
 }
 
+# Both networks side by side: planning them takes longer than their steps.
 stage_train() {
-  if [ "$double" = 1 ]; then
-    train_four_ways mlp 3 "${small_mlp[@]}"
-    train_four_ways lstm 3 "${small_lstm[@]}" --optimizer adam
-    end_of_checks
-    return
-  fi
-  local images=(--image 1x28x28 --classes 10)
+  local images=(--image 1x28x28 --classes 10) first second code=0
   if "$program" doctor | grep -q 'fashion-mnist  yes'; then images=(--data fashion-mnist); fi
-  train_four_ways resnet20 200 --model resnet20 "${images[@]}" --batch 128
-  train_four_ways lstm 200 --model lstm --seq-len 256 --chunk 16 --hidden 256 --vocabulary 64 \
-    --batch 16 --optimizer adam
-  end_of_checks
+  if [ "$double" = 1 ]; then
+    train_four_ways mlp 3 "${small_mlp[@]}" &
+    first=$!
+    train_four_ways lstm 3 "${small_lstm[@]}" --optimizer adam &
+    second=$!
+  else
+    train_four_ways resnet20 200 --model resnet20 "${images[@]}" --batch 128 &
+    first=$!
+    train_four_ways lstm 200 --model lstm --seq-len 256 --chunk 16 --hidden 256 --vocabulary 64 \
+      --batch 16 --optimizer adam &
+    second=$!
+  fi
+  wait "$first" || code=1
+  wait "$second" || code=1
+  return "$code"
 }

@@ -82,6 +82,6 @@ pack_libraries() {
   cp -L "$zlib" "$to/lib/"
   write_config "$to/lib/cmake/fmt/fmt-config.cmake" fmt::fmt FMT_HEADER_ONLY=1
   write_config "$to/lib/cmake/nlohmann_json/nlohmann_json-config.cmake" nlohmann_json::nlohmann_json
-  write_config "$to/lib/cmake/CLI11/CLI11-config.cmake" CLI11::CLI11
+  write_config "$to/lib/cmake/CLI11/CLI11Config.cmake" CLI11::CLI11
   echo "$to: $(du -sk "$to" | cut -f1) KiB"
 }
