@@ -97,11 +97,13 @@ class Backend {
                                                          const Program* like = nullptr) const = 0;
 
   // Sums over ranks in this device's memory. One rank makes the id of a group; each then joins,
-  // which returns when all have. A backend whose arena lies in the host's memory has none (the
-  // communicator adds up there). Error(kDevice) says why a group cannot be made.
+  // which returns when all have. `patience` is asked then and, by the group, while it lives. A
+  // backend whose arena lies in the host's memory has none (the communicator adds up there).
+  // Error(kDevice) says why a group cannot be made.
   [[nodiscard]] virtual std::string make_group_id() const;
   [[nodiscard]] virtual std::unique_ptr<DeviceSums> join_group(const std::string& id, int rank,
-                                                               int world_size) const;
+                                                               int world_size,
+                                                               Patience patience) const;
 };
 
 // Truth for tests: every op by plain loops in double precision. Each f32 value is stored as f64

@@ -14,7 +14,7 @@ inline constexpr const char* kCudaModuleFile = "libreprise_cuda.so";
 inline constexpr const char* kCudaModuleVariable = "REPRISE_CUDA_MODULE";
 inline constexpr const char* kCudaModuleEntry = "reprise_cuda_module";
 // Counts changes of what this header and kernels/backend.h say between module and program.
-inline constexpr int kCudaModuleVersion = 2;
+inline constexpr int kCudaModuleVersion = 3;
 
 struct CudaModule {
   int version = kCudaModuleVersion;

@@ -2,8 +2,9 @@
 
 // Sums over ranks in the memory of devices, queued beside the step.
 
+#include <chrono>
 #include <cstddef>
-#include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -11,8 +12,13 @@
 
 namespace reprise::kernels {
 
-// One rank's end of a group of devices. All ranks start the same sums in the same order. One thread
-// uses it, but abort() may come from any.
+// Called again and again while the host has to wait for other ranks, with how long it has waited by
+// now. What it throws ends the wait.
+using Patience = std::function<void(std::chrono::nanoseconds waited)>;
+
+// One rank's end of a group of devices. All ranks start the same sums in the same order, and record
+// the same of them. One thread uses it, but abort() may come from any. Tapes on which its sums are
+// recorded go before it.
 class DeviceSums {
  public:
   virtual ~DeviceSums() = default;
@@ -22,16 +28,18 @@ class DeviceSums {
   [[nodiscard]] virtual base::Bytes reserved_bytes() const = 0;
 
   // Queues the sum of the pieces over all ranks, in place, behind what the device's step has queued
-  // so far. `pieces` are whole numbers of elements, of the same sizes on all ranks, and may go
-  // away. Returns a ticket. Like wait(), may be recorded with the step.
-  virtual std::uint64_t start(std::span<const std::span<std::byte>> pieces, graph::DType type) = 0;
-  // What the step queues from here on waits for the sum with that ticket; the host does not.
-  virtual void wait(std::uint64_t ticket) = 0;
+  // so far, as sum `number` (small, the caller's choice; an earlier one of that number must have
+  // been waited for). `pieces` are whole numbers of elements, of the same sizes on all ranks, and
+  // may go away. Like wait(), may be recorded with the step.
+  virtual void start(std::size_t number, std::span<const std::span<std::byte>> pieces,
+                     graph::DType type) = 0;
+  // What the step queues from here on waits for that sum; the host does not.
+  virtual void wait(std::size_t number) = 0;
 
   // Whether everything that was queued has run. Throws Error(kDevice) when the group has failed:
   // a step that waits for a dead rank never ends by itself, so the host asks again and again.
   [[nodiscard]] virtual bool idle() = 0;
-  // Ends what is under way; the group is of no more use.
+  // Ends what is under way, soon after it returned; the group is of no more use.
   virtual void abort() noexcept = 0;
 };
 
