@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "kernels/cuda/module.h"
+#include "kernels/cuda/nccl_sums.h"
 #include "kernels/cuda/program.h"
 
 namespace reprise::kernels {
@@ -33,6 +34,15 @@ class CudaBackend final : public Backend {
                               graph.name, like->prepared().backend);
     }
     return std::make_unique<CudaProgram>(graph, device_, memory_, record_steps_);
+  }
+
+  [[nodiscard]] std::string make_group_id() const override { return make_nccl_id(); }
+  [[nodiscard]] std::unique_ptr<DeviceSums> join_group(const std::string& id, int rank,
+                                                       int world_size,
+                                                       Patience patience) const override {
+    auto sums = std::make_unique<NcclSums>(device_);
+    sums->join(id, rank, world_size, std::move(patience));
+    return sums;
   }
 
  private:

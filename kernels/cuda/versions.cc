@@ -1,5 +1,7 @@
 #include "kernels/cuda/versions.h"
 
+#include <nccl.h>
+
 #include "base/error.h"
 #include "kernels/cuda/status.h"
 
@@ -45,8 +47,13 @@ std::string check_versions() {
 
   const Version blas = blas_version();
   require("cuBLAS", {CUBLAS_VER_MAJOR, CUBLAS_VER_MINOR, CUBLAS_VER_PATCH}, blas);
-  return fmt::format("CUDA {}.{}, cuDNN {}, cuBLAS {}", cuda.major, cuda.minor, text(dnn),
-                     text(blas));
+
+  int nccl_code = 0;
+  (void)ncclGetVersion(&nccl_code);
+  const Version nccl{nccl_code / 10000, nccl_code % 10000 / 100, nccl_code % 100};
+  require("NCCL", {NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH}, nccl);
+  return fmt::format("CUDA {}.{}, cuDNN {}, cuBLAS {}, NCCL {}", cuda.major, cuda.minor, text(dnn),
+                     text(blas), text(nccl));
 }
 
 }  // namespace reprise::kernels::cuda
