@@ -86,6 +86,8 @@ class SwitchedCommunicator final : public Communicator {
     return started(inner_->start_all_reduce_pieces(pieces, type, reduction));
   }
   void wait(runtime::comm::Ticket ticket) override { inner_->wait(ticket); }
+  [[nodiscard]] bool done(runtime::comm::Ticket ticket) override { return inner_->done(ticket); }
+  void check(std::string_view doing) override { inner_->check(doing); }
   void broadcast(std::span<std::byte> data, int root) override { inner_->broadcast(data, root); }
   void barrier() override { inner_->barrier(); }
   [[nodiscard]] std::vector<std::string> all_gather(std::string_view mine) override {

@@ -94,6 +94,11 @@ class Communicator {
                                          ElementType type, Reduction reduction) = 0;
   // Until the operation of that ticket, and with it all earlier ones, has finished.
   virtual void wait(Ticket ticket) = 0;
+  // Whether wait() would return at once; throws what it would throw.
+  [[nodiscard]] virtual bool done(Ticket ticket) = 0;
+  // Throws when the group has failed as far as this rank knows by now, also between operations;
+  // `doing` is what this rank was at. Asks nobody and waits for nothing.
+  virtual void check(std::string_view doing) = 0;
 
   // These three start and wait.
   virtual void broadcast(std::span<std::byte> data, int root) = 0;

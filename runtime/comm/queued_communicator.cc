@@ -107,15 +107,42 @@ void QueuedCommunicator::loop() {
   }
 }
 
+void QueuedCommunicator::require_started(Ticket ticket) const {
+  if (ticket.sequence <= started_) return;
+  throw base::input_error("group '{}': ticket {} was never handed out; {} were", options_.name,
+                          ticket.sequence, started_);
+}
+
 void QueuedCommunicator::wait(Ticket ticket) {
   std::unique_lock lock(mutex_);
-  if (ticket.sequence > started_) {
-    throw base::input_error("group '{}': ticket {} was never handed out; {} were", options_.name,
-                            ticket.sequence, started_);
-  }
+  require_started(ticket);
   // A failed operation may be under way still, with the caller's bytes in hand.
   changed_.wait(lock, [&] { return finished_ >= ticket.sequence || (failure_ && !running_); });
   if (finished_ < ticket.sequence) std::rethrow_exception(failure_);
+}
+
+bool QueuedCommunicator::done(Ticket ticket) {
+  const std::lock_guard lock(mutex_);
+  require_started(ticket);
+  if (finished_ >= ticket.sequence) return true;
+  if (failure_ && !running_) std::rethrow_exception(failure_);
+  return false;
+}
+
+void QueuedCommunicator::check(std::string_view doing) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_) std::rethrow_exception(failure_);
+  }
+  const std::optional<Failure> known = known_failure();
+  if (!known) return;
+  const CommError error(options_.rank, std::string(doing), *known);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = std::make_exception_ptr(error);
+  }
+  changed_.notify_all();
+  throw error;
 }
 
 Ticket QueuedCommunicator::start_all_reduce(std::span<std::byte> data, ElementType type,

@@ -8,6 +8,7 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "runtime/comm/communicator.h"
@@ -45,6 +46,8 @@ class QueuedCommunicator : public Communicator {
   Ticket start_all_reduce_pieces(std::span<const std::span<std::byte>> pieces, ElementType type,
                                  Reduction reduction) final;
   void wait(Ticket ticket) final;
+  [[nodiscard]] bool done(Ticket ticket) final;
+  void check(std::string_view doing) final;
   void broadcast(std::span<std::byte> data, int root) final;
   void barrier() final;
   [[nodiscard]] std::vector<std::string> all_gather(std::string_view mine) final;
@@ -56,6 +59,8 @@ class QueuedCommunicator : public Communicator {
   virtual void execute(const Operation& operation) = 0;
   // Makes an execute() under way end soon, here and on the other ranks; from any thread.
   virtual void interrupt(const Failure& failure) noexcept = 0;
+  // What is known of a failure anywhere in the group, operations apart.
+  [[nodiscard]] virtual std::optional<Failure> known_failure() const = 0;
 
   // A derived class starts the thread when it is complete, and stops it before it goes.
   void start_thread();
@@ -66,6 +71,7 @@ class QueuedCommunicator : public Communicator {
 
  private:
   Ticket enqueue(Operation operation);
+  void require_started(Ticket ticket) const;
   void loop();
 
   const CommOptions options_;

@@ -25,6 +25,10 @@ class Meeting {
   void finish();
   void fail(const Failure& failure) noexcept;
   void leave(int rank) noexcept;
+  [[nodiscard]] std::optional<Failure> failure() const {
+    const std::lock_guard lock(mutex_);
+    return failure_;
+  }
   // Valid between enter() and finish().
   [[nodiscard]] const Operation& operation_of(int rank) const { return *place(rank).operation; }
 
@@ -163,6 +167,9 @@ class ThreadCommunicator final : public QueuedCommunicator {
     if (thrown) std::rethrow_exception(thrown);
   }
   void interrupt(const Failure& failure) noexcept override { meeting_->fail(failure); }
+  [[nodiscard]] std::optional<Failure> known_failure() const override {
+    return meeting_->failure();
+  }
 
  private:
   void work(const Operation& operation) const {

@@ -48,6 +48,14 @@ class ThrottledCommunicator final : public QueuedCommunicator {
     }
   }
   void interrupt(const Failure& failure) noexcept override { inner_->abort(failure.reason); }
+  [[nodiscard]] std::optional<Failure> known_failure() const override {
+    try {
+      inner_->check("throttled");
+    } catch (const CommError& error) {
+      return error.failure();
+    }
+    return std::nullopt;
+  }
 
  private:
   void all_reduce(const Operation& operation) {

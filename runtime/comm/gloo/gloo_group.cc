@@ -93,6 +93,9 @@ class GlooCommunicator final : public QueuedCommunicator {
     membership_->fail(failure.reason);
     wake_waits();
   }
+  [[nodiscard]] std::optional<Failure> known_failure() const override {
+    return membership_->failure();
+  }
 
  private:
   // What one rank received for its part of a segment.
