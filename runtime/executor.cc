@@ -53,8 +53,10 @@ struct Executor::Impl {
   void find_first_update();
   // Inside a catch block: the other ranks hear of it, and nobody writes to the arena any more.
   void give_up_sums(graph::NodeId node, const graph::StepContext& context) noexcept {
-    if (sums) sums->give_up(node, context.step);
+    if (sums)
+      sums->give_up(fmt::format("node '{}'", prepared().graph.nodes[node].name), context.step);
   }
+  void end_sums(const graph::StepContext& context);
   void run(const graph::StepContext& context);
   void run_debug(const graph::StepContext& context);
   void call(const BoundInstruction& bound, const graph::StepContext& context);
@@ -118,7 +120,7 @@ Executor::Impl::Impl(kernels::Program& program_, Schedule schedule_, Arena& aren
   tape = program.make_tape();
   if (options.communicator != nullptr) {
     sums.emplace(prepared(), schedule, *options.communicator,
-                 options.debug ? 0 : options.bucket_bytes);
+                 options.debug ? 0 : options.bucket_bytes, options.device_sums);
   }
 }
 
@@ -186,6 +188,18 @@ void Executor::Impl::run(const graph::StepContext& context) {
     rethrow_naming(prepared().graph.nodes[last.node].name);
   }
   reached = std::max(reached, binding.instructions.back().reach);
+  end_sums(context);
+}
+
+void Executor::Impl::end_sums(const graph::StepContext& context) {
+  if (!sums) return;
+  try {
+    sums->end_step();
+  } catch (...) {
+    state_lost = true;
+    sums->give_up("on the device", context.step);
+    throw;
+  }
 }
 
 void Executor::Impl::run_debug(const graph::StepContext& context) {
@@ -202,6 +216,7 @@ void Executor::Impl::run_debug(const graph::StepContext& context) {
     }
     debug->end_instruction(i);
   }
+  end_sums(context);
 }
 
 std::byte* Executor::Impl::touch(const Slot& slot) {
@@ -227,6 +242,7 @@ Executor::~Executor() = default;
 
 void Executor::run(const graph::StepContext& context, StepRecord* record) {
   impl_->state_lost = false;
+  if (impl_->sums) impl_->sums->begin_step();
   std::optional<Recorder> recorder;
   if (record != nullptr) recorder.emplace(*record, impl_->sums ? &*impl_->sums : nullptr);
   const auto forget = [](Executor::Impl* impl) { impl->recorder = nullptr; };

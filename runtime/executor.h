@@ -34,6 +34,9 @@ struct ExecutorOptions {
   // Where arena and program live; null: in the host's memory. A step there has been queued when
   // run() returns, and is waited for by what reads or writes.
   std::shared_ptr<kernels::DeviceMemory> device{};
+  // With `communicator` and `device`: sums up there, and must outlive the executor. A step with
+  // sums has run when run() returns; so a rank that is gone is an error, and no wait without end.
+  kernels::DeviceSums* device_sums = nullptr;
 };
 
 class Executor {

@@ -4,7 +4,7 @@ namespace reprise::runtime {
 
 Recorder::Recorder(StepRecord& record, const RankSums* sums) : record_(record), sums_(sums) {
   record_ = {};
-  if (sums_ == nullptr) return;
+  if (sums_ == nullptr || sums_->on_device()) return;
   runs_.reserve(sums_->buckets().size());
   sums_->communicator().set_watch([this](const comm::OperationRun& run) { runs_.push_back(run); });
 }
@@ -14,7 +14,7 @@ Recorder::~Recorder() {
 }
 
 void Recorder::stop_watching() {
-  if (sums_ != nullptr) sums_->communicator().set_watch({});
+  if (sums_ != nullptr && !sums_->on_device()) sums_->communicator().set_watch({});
   sums_ = nullptr;
 }
 
@@ -23,6 +23,7 @@ void Recorder::finish() {
   const RankSums& sums = *sums_;
   stop_watching();
   record_.buckets = sums.buckets();
+  if (sums.on_device()) return;
   for (std::size_t i = 0; i < record_.buckets.size(); ++i) {
     for (const comm::OperationRun& run : runs_) {
       if (run.sequence != sums.ticket(i).sequence) continue;

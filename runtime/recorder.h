@@ -13,7 +13,7 @@ namespace reprise::runtime {
 class Recorder {
  public:
   // From construction to finish(), or destruction, `sums` (null: there are none) must live and its
-  // communicator is watched.
+  // communicator is watched. Sums on a device are not.
   Recorder(StepRecord& record, const RankSums* sums);
   ~Recorder();
   Recorder(const Recorder&) = delete;

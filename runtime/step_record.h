@@ -19,7 +19,9 @@ struct Interval {
 struct StepRecord {
   std::vector<Interval> instructions;     // by index in the schedule
   std::vector<schedule::Bucket> buckets;  // empty without other ranks
-  std::vector<Interval> sums;             // of the buckets, on the communication thread
+  // Of the buckets, on the communication thread; empty where a device adds up. Instructions of a
+  // device's step are then the host's times of queuing them.
+  std::vector<Interval> sums;
 };
 
 }  // namespace reprise::runtime
