@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "api/device_group.h"
 #include "api/hash.h"
 #include "api/initialize.h"
 #include "api/plan.h"
@@ -40,7 +41,8 @@ struct Session::Impl {
   SessionOptions options;
   std::shared_ptr<const kernels::Backend> backend;
   std::unique_ptr<runtime::Arena> arena;
-  Side training;
+  std::unique_ptr<kernels::DeviceSums> device_sums;
+  Side training;  // goes before the sums that its recorded step holds
   std::optional<Side> evaluation;
   std::size_t evaluation_index = 0;
   schedule::PlannedStep planned;
@@ -205,6 +207,7 @@ std::variant<std::unique_ptr<Session>, planner::Infeasible> Session::create(
   impl.planned = std::move(plan.step);
   if (impl.is_replica()) {
     require_same_plan(impl.planned, session_options.bucket_bytes, *session_options.ranks);
+    impl.device_sums = join_device_group(*impl.backend, *session_options.ranks);
   }
 
   impl.arena =
@@ -215,7 +218,8 @@ std::variant<std::unique_ptr<Session>, planner::Infeasible> Session::create(
           .debug = session_options.debug,
           .communicator = impl.is_replica() ? session_options.ranks.get() : nullptr,
           .bucket_bytes = session_options.bucket_bytes,
-          .device = impl.backend->memory()});
+          .device = impl.backend->memory(),
+          .device_sums = impl.device_sums.get()});
   impl.training = Side(std::move(program), std::move(executor));
   impl.list_variables();
   impl.write_initial_values(training);

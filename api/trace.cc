@@ -80,7 +80,7 @@ void Trace::name_lanes() {
        fmt::format("rank {} of {}: {}, step {}", labels_.rank, labels_.world_size,
                    planned_.prepared.graph.name, labels_.step));
   name("thread_name", kCompute, "compute");
-  if (!record_.buckets.empty()) name("thread_name", kCommunication, "communication");
+  if (!record_.sums.empty()) name("thread_name", kCommunication, "communication");
 }
 
 // Slices that lie in another one are drawn below it, so recomputation is seen at a glance.
@@ -114,6 +114,7 @@ void Trace::add_instructions() {
 }
 
 void Trace::add_sums() {
+  if (record_.sums.empty()) return;  // on the device, unseen
   for (std::size_t i = 0; i < record_.buckets.size(); ++i) {
     const schedule::Bucket& bucket = record_.buckets[i];
     Json members = Json::array();
