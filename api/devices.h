@@ -5,6 +5,7 @@
 // runtime/comm/thread_communicator.h, and a run gives the bits of as many processes.
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -25,9 +26,9 @@ struct DeviceList {
 
 struct DeviceName {
   std::string device = "cpu";
-  int ordinal = 0;
+  std::optional<int> ordinal{};  // of a GPU, where it is named
 };
-// "cpu", "reference", "cuda" (GPU 0), "cuda:1". Throws Error(kInput) naming the form.
+// "cpu", "reference", "cuda", "cuda:1". Throws Error(kInput) naming the form.
 [[nodiscard]] DeviceName parse_device(std::string_view text);
 
 // train() on each of the devices. The budget is for each; so are SessionOptions::threads, by

@@ -249,13 +249,14 @@ void add_device_flags(CLI::App& app, Flags& flags) {
   api::SessionOptions& session = flags.train.session;
   app.option_defaults()->group("Device");
   add_value(app, "--device", "NAME",
-            "cpu (the default), cuda (GPU 0; cuda:K for GPU K) or reference (slow, double "
-            "precision)",
+            "cpu (the default), cuda (GPU 0, or GPU LOCAL_RANK of several ranks; cuda:K for GPU K) "
+            "or reference (slow, double precision)",
             [&flags, &session](const std::string& text) {
               flags.device_given = true;
               const auto device = with_flag("--device", [&] { return api::parse_device(text); });
               session.device = device.device;
-              session.ordinal = device.ordinal;
+              session.ordinal = device.ordinal.value_or(0);
+              flags.gpu_given = device.ordinal.has_value();
             });
   app.add_flag("--tf32", session.tensor_floats,
                "GPU: let products of f32 round their factors to TF32, which is faster");

@@ -91,6 +91,7 @@ class EndInTime {
 
 std::shared_ptr<runtime::comm::Communicator> join_ranks(Context& context,
                                                         std::chrono::milliseconds timeout,
+                                                        bool gpu_given,
                                                         api::SessionOptions& session) {
   runtime::comm::GlooOptions options;
   options.environment = runtime::comm::read_rank_environment();
@@ -99,6 +100,7 @@ std::shared_ptr<runtime::comm::Communicator> join_ranks(Context& context,
     if (const char* threads = std::getenv("OMP_NUM_THREADS"))
       session.threads = static_cast<int>(parse_whole("OMP_NUM_THREADS", threads, 1, 1024));
   }
+  if (!gpu_given) session.ordinal = options.environment.local_rank;
   options.timeout = timeout;
   options.note = [&](const std::string& text) { (context.err << text << "\n").flush(); };
   if (options.environment.rank == 0) options.store_socket = inherited_store_socket();

@@ -14,10 +14,12 @@
 namespace reprise::cli {
 
 // Null for a rank alone. Joins the others, says on standard error where this rank is, and gives
-// `session` the threads that OMP_NUM_THREADS names, where no flag does. Throws as
+// `session` the threads that OMP_NUM_THREADS names, where no flag does, and the GPU with the number
+// of this rank on its machine, unless `gpu_given`. Throws as
 // runtime::comm::read_rank_environment() and make_gloo_communicator() do.
 [[nodiscard]] std::shared_ptr<runtime::comm::Communicator> join_ranks(
-    Context& context, std::chrono::milliseconds timeout, api::SessionOptions& session);
+    Context& context, std::chrono::milliseconds timeout, bool gpu_given,
+    api::SessionOptions& session);
 
 // Error(kInput) naming `flag`, which is for a process alone, where the environment says that this
 // is one of several ranks.

@@ -69,7 +69,7 @@ int run_train(const Flags& flags, Context& context) {
   if (flags.devices) {
     require_one_rank(fmt::format("--devices {}:{}", flags.devices->device, flags.devices->count));
   } else {
-    options.session.ranks = join_ranks(context, timeout, options.session);
+    options.session.ranks = join_ranks(context, timeout, flags.gpu_given, options.session);
   }
   if (options.session.ranks && options.session.ranks->rank() != 0)
     return run_silently(options, context);
@@ -111,7 +111,8 @@ Action add_train(CLI::App& app) {
       "budget or the planner, not by a bit: recomputation only costs time.\n"
       "\n"
       "Started on several ranks ('reprise launch', torchrun), it shares each batch among them;\n"
-      "with --devices, among several devices of one process.\n"
+      "with --devices, among several devices of one process. With --device cuda each rank takes\n"
+      "the GPU with its number on its machine (LOCAL_RANK).\n"
       "\n"
       "Ctrl-C ends the run after the current step, with a snapshot when --save is given; a second\n"
       "one, or the first one while it still plans, ends it at once.");
