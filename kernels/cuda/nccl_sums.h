@@ -42,7 +42,7 @@ class NcclSums : public DeviceSums {
 
  protected:
   // The two halves of the order; tests leave one out.
-  virtual void follow_compute();                        // the sums' stream waits
+  virtual void follow_compute();                         // the sums' stream waits
   virtual void make_compute_wait(cudaEvent_t finished);  // for a sum
 
  private:
@@ -59,10 +59,10 @@ class NcclSums : public DeviceSums {
   bool joined_ = false;
   base::Bytes reserved_bytes_ = 0;
   cudaStream_t stream_ = nullptr;
-  cudaEvent_t ready_ = nullptr;       // what compute had queued when a sum was started
-  std::vector<cudaEvent_t> done_;     // by a sum's number
-  std::mutex mutex_;                  // of comm_
-  ncclComm_t comm_ = nullptr;         // null once aborted
+  cudaEvent_t ready_ = nullptr;    // what compute had queued when a sum was started
+  std::vector<cudaEvent_t> done_;  // by a sum's number
+  std::mutex mutex_;               // of comm_
+  ncclComm_t comm_ = nullptr;      // null once aborted
   std::thread aborting_;
 };
 
