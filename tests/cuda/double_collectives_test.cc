@@ -180,6 +180,45 @@ TEST(DoubleCollectives, ACommunicatorThatDoesNotBlockQueuesLate) {
   EXPECT_NE(faults.all()[0].find("collective 'ncclAllReduce' on stream"), std::string::npos);
 }
 
+TEST(DoubleCollectives, CallsOfAGroupAreQueuedAtItsEndAndMayBeLate) {
+  on_ranks(
+      2,
+      [&](const Rank& r) {
+        const float x = static_cast<float>(r.rank + 1);
+        const DeviceArray<float> a(Floats{x}), b(Floats{10 * x});
+        ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+        ASSERT_EQ(all_reduce(r, a), ncclSuccess);
+        ASSERT_EQ(all_reduce(r, b), ncclSuccess);
+        ASSERT_EQ(ncclGroupEnd(), ncclInProgress);
+        until_ready(r.comm);
+        EXPECT_EQ(a.values(), (Floats{3}));
+        EXPECT_EQ(b.values(), (Floats{30}));
+      },
+      false);
+}
+
+TEST(DoubleCollectives, ACommunicatorOutlivesTheGraphsThatHoldItsCollectives) {
+  for (const bool in_order : {true, false}) {
+    const CollectedFaults faults;
+    on_ranks(1, [&](const Rank& r) {
+      const DeviceArray<float> data(Floats{1});
+      must(cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeThreadLocal));
+      ASSERT_EQ(all_reduce(r, data), ncclSuccess);
+      cudaGraph_t graph = nullptr;
+      must(cudaStreamEndCapture(r.stream, &graph));
+      if (in_order) must(cudaGraphDestroy(graph));
+      ASSERT_EQ(ncclCommAbort(r.comm), ncclSuccess);
+      if (!in_order) must(cudaGraphDestroy(graph));
+    });
+    if (in_order) {
+      EXPECT_TRUE(faults.all().empty());
+    } else {
+      ASSERT_EQ(faults.all().size(), 1U);
+      EXPECT_NE(faults.all()[0].find("ncclCommAbort waits for ever"), std::string::npos);
+    }
+  }
+}
+
 TEST(DoubleCollectives, RanksThatDisagreeAreReported) {
   const CollectedFaults faults;
   on_ranks(2, [&](const Rank& r) {

@@ -87,4 +87,26 @@ struct ncclComm {
   };
   std::vector<Open> open;
   std::size_t polls = 0;
+  // Shared with every collective that a graph has recorded.
+  std::shared_ptr<int> recorded = std::make_shared<int>();
 };
+
+namespace reprise::test::cuda {
+
+// What a thread has said between ncclGroupStart and ncclGroupEnd.
+struct Group {
+  struct Call {
+    ncclComm_t comm = nullptr;
+    cudaStream_t stream = nullptr;
+    Task task;
+  };
+  int depth = 0;
+  std::vector<ncclComm_t> made;
+  std::vector<Call> calls;
+};
+[[nodiscard]] Group& group();
+
+// Queues the calls of one group, or one call alone.
+[[nodiscard]] ncclResult_t submit(std::vector<Group::Call> calls);
+
+}  // namespace reprise::test::cuda

@@ -11,13 +11,17 @@ using namespace reprise::test::cuda;
 
 namespace {
 
-// On a communicator that does not block every eighth one is in progress for some polls: queued too
-// late for an event that is recorded at once.
+// On a communicator that does not block every eighth one, or group of them, is in progress for some
+// polls: queued too late for an event that is recorded at once.
 constexpr std::size_t kDeferredEvery = 8;
 
 // The rank's part becomes known to the others.
 void enlist(ncclComm_t comm, const CollectiveCall& call, const void* send, void* receive,
             const OperationRef& operation) {
+  if (!is_live(comm)) {
+    fault(fmt::format("{} of a graph whose communicator is not there", operation->task.name));
+    return;
+  }
   const std::shared_ptr<Clique> clique = comm->clique;
   const std::size_t number = comm->collectives++;
   std::shared_ptr<Collective>& open = clique->collectives[number];
@@ -62,19 +66,44 @@ ncclResult_t collective(const char* name, ncclComm_t comm, const CollectiveCall&
     Task task{name, Kind::kCollective, {}, {}, {}};
     if (reads) task.touched.push_back({send, send_count(call, ranks) * element, false});
     task.touched.push_back({receive, receive_count(call, ranks) * element, true});
-    task.enlist = [=](const OperationRef& operation) {
+    task.enlist = [=, recorded = comm->recorded](const OperationRef& operation) {
       enlist(comm, call, send, receive, operation);
     };
-    if (comm->blocking || comm->calls++ % kDeferredEvery != 0)
-      return engine().submit(on, std::move(task)) == cudaSuccess ? ncclSuccess
-                                                                 : ncclUnhandledCudaError;
-    comm->polls_left = kPollsInProgress;
-    comm->deferred = [on, task] { engine().submit(on, task); };
-    return ncclInProgress;
+    if (group().depth == 0) return submit({{comm, on, std::move(task)}});
+    group().calls.push_back({comm, on, std::move(task)});
+    return ncclSuccess;
   });
 }
 
 }  // namespace
+
+namespace reprise::test::cuda {
+
+ncclResult_t submit(std::vector<Group::Call> calls) {
+  ncclResult_t status = ncclSuccess;
+  while (!calls.empty()) {  // one communicator after the other
+    const ncclComm_t comm = calls.front().comm;
+    const auto others = std::stable_partition(calls.begin(), calls.end(),
+                                              [&](const auto& call) { return call.comm == comm; });
+    const std::vector<Group::Call> mine(calls.begin(), others);
+    calls.erase(calls.begin(), others);
+    const auto queue_all = [mine] {
+      for (const Group::Call& call : mine)
+        if (engine().submit(call.stream, call.task) != cudaSuccess) return false;
+      return true;
+    };
+    if (comm->blocking || comm->calls++ % kDeferredEvery != 0) {
+      if (!queue_all()) return ncclUnhandledCudaError;
+      continue;
+    }
+    comm->polls_left = kPollsInProgress;
+    comm->deferred = queue_all;
+    status = ncclInProgress;
+  }
+  return status;
+}
+
+}  // namespace reprise::test::cuda
 
 ncclResult_t ncclAllReduce(const void* sendbuff, void* recvbuff, std::size_t count,
                            ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,

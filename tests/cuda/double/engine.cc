@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <utility>
 
 #include "tests/cuda/double/calls.h"
 #include "tests/cuda/double/capture.h"
@@ -147,7 +148,7 @@ OperationRef Engine::add(int device, Chain chain, std::string place, Task task,
   check_ranges(*operation, operation->clock);
   operation->clock.set(chain, operation->actor.tick);
   pending_.insert(operation);
-  if (operation->task.enlist) operation->task.enlist(operation);
+  if (const auto enlist = std::exchange(operation->task.enlist, nullptr)) enlist(operation);
   if (operation->waiting == 0) {
     if (operation->arrive)
       operation->arrive();

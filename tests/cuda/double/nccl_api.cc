@@ -23,12 +23,6 @@ std::map<std::string, std::shared_ptr<Clique>> cliques;  // by unique id
 std::map<int, Broken> broken;                            // by rank
 unsigned ids = 0;
 
-struct Group {
-  int depth = 0;
-  std::vector<ncclComm_t> made;
-};
-thread_local Group group;
-
 // Until all ranks have come; with the lock given back meanwhile.
 ncclResult_t wait_for_all(const Clique& clique) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
@@ -78,8 +72,8 @@ ncclResult_t init_rank(const char* name, ncclComm_t* comm, int ranks, const nccl
     const ncclResult_t status = join(comm, kept, rank, current_device(), blocking);
     if (status != ncclSuccess) return status;
     if (!blocking) return ncclInProgress;
-    if (group.depth > 0) {
-      group.made.push_back(*comm);
+    if (group().depth > 0) {
+      group().made.push_back(*comm);
       return ncclSuccess;
     }
     return wait_for_all(*kept);
@@ -97,6 +91,19 @@ void give_up_all(ncclComm_t comm) {
     engine().give_up(open.operation);
   }
   comm->open.clear();
+}
+
+// As long as a graph holds one of its collectives, the communicator stays; the real one for ever.
+void await_graphs(const char* name, ncclComm_t comm) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (comm->recorded.use_count() > 1) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      fault(fmt::format("{} waits for ever: a graph holds a collective of rank {}", name,
+                        comm->rank));
+      return;
+    }
+    engine().changed.wait_for(engine().mutex, std::chrono::milliseconds(5));
+  }
 }
 
 void remove(ncclComm_t comm) {
@@ -123,7 +130,12 @@ void reset_nccl() {
   live.clear();
   cliques.clear();
   broken.clear();
-  group = {};
+  group() = {};
+}
+
+Group& group() {
+  thread_local Group mine;
+  return mine;
 }
 
 }  // namespace reprise::test::cuda
@@ -166,19 +178,20 @@ ncclResult_t ncclCommInitAll(ncclComm_t* comm, int ndev, const int* devlist) {
 
 ncclResult_t ncclGroupStart() {
   return api<ncclResult_t>("ncclGroupStart", [] {
-    ++group.depth;
+    ++group().depth;
     return ncclSuccess;
   });
 }
 
 ncclResult_t ncclGroupEnd() {
   return api<ncclResult_t>("ncclGroupEnd", []() -> ncclResult_t {
-    if (group.depth == 0) return ncclInvalidUsage;
-    if (--group.depth > 0) return ncclSuccess;
+    if (group().depth == 0) return ncclInvalidUsage;
+    if (--group().depth > 0) return ncclSuccess;
     ncclResult_t status = ncclSuccess;
-    for (const ncclComm_t comm : std::exchange(group.made, {}))
+    for (const ncclComm_t comm : std::exchange(group().made, {}))
       if (status == ncclSuccess) status = wait_for_all(*comm->clique);
-    return status;
+    if (status != ncclSuccess) return status;
+    return submit(std::exchange(group().calls, {}));
   });
 }
 
@@ -216,6 +229,8 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
     const std::vector<ncclComm::Open> open = comm->open;
     for (const ncclComm::Open& each : open)
       if (!engine().wait(each.operation)) return ncclSystemError;
+    comm->deferred = nullptr;
+    await_graphs("ncclCommDestroy", comm);
     remove(comm);
     return ncclSuccess;
   });
@@ -224,6 +239,8 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   return comm_api("ncclCommAbort", comm, [&] {
     give_up_all(comm);
+    comm->deferred = nullptr;
+    await_graphs("ncclCommAbort", comm);
     remove(comm);
     return ncclSuccess;
   });
