@@ -29,7 +29,7 @@ inline TrainOptions rank_options(const std::string& model, std::int64_t batch) {
   options.evaluate = false;
   options.session = on("cuda", "keep_all");
   options.session.synchronise_batch_norm = true;
-  options.session.bucket_bytes = 4096;  // several sums under way
+  options.session.bucket_bytes = 512;  // several sums under way
   options.optimizer = graph::SgdAttributes{.rate = {.base = 0.05}, .momentum = 0.9};
   if (model == "lstm") {
     options.model_options = {

@@ -73,7 +73,7 @@ TEST_F(CudaRankFailures, ARankThatNeverComesIsNamedAtTheDeadline) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 12s);
 }
 
-// In its third step: the first that is played where steps are recorded.
+// In its third step, which is the second that is played where steps are recorded.
 class FailingSums final : public OtherSums {
  public:
   using OtherSums::OtherSums;
@@ -116,7 +116,7 @@ TEST_F(CudaRankFailures, ARankThatFailsInTheMiddleOfAStepIsNamedWithItsNode) {
   const GroupRun group = run_group_with<RefusingSums>(options, 2, 100, 20s);
   EXPECT_THAT(group.thrown[1], HasSubstr("planted"));
   EXPECT_THAT(group.thrown[0],
-              AllOf(HasSubstr("rank 1 failed first: step 1, node '"), HasSubstr("planted")));
+              AllOf(HasSubstr("rank 1 failed first: step 1, node 'reduce/"), HasSubstr("planted")));
 }
 
 TEST_F(CudaRankFailures, WhatNcclSaysOfABrokenGroupIsTold) {
