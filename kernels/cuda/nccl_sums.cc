@@ -211,7 +211,9 @@ NcclSums::~NcclSums() {
   for (const cudaEvent_t event : done_)
     if (event != nullptr) (void)cudaEventDestroy(event);
   if (ready_ != nullptr) (void)cudaEventDestroy(ready_);
-  if (stream_ != nullptr) (void)cudaStreamDestroy(stream_);
+  if (stream_ == nullptr) return;
+  (void)cudaStreamSynchronize(stream_);  // the arena goes next
+  (void)cudaStreamDestroy(stream_);
 }
 
 }  // namespace reprise::kernels::cuda

@@ -73,7 +73,7 @@ TEST_F(CudaRankFailures, ARankThatNeverComesIsNamedAtTheDeadline) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 12s);
 }
 
-// In its third step, which is the second that is played where steps are recorded.
+// At a poll that finds all of a step over, of the second or third step.
 class FailingSums final : public OtherSums {
  public:
   using OtherSums::OtherSums;
@@ -93,7 +93,8 @@ TEST_F(CudaRankFailures, AGpuThatFailsAtTheEndOfAStepIsNamed) {
     options.session.record_steps = recorded;
     const GroupRun group = run_group_with<FailingSums>(options, 2, 100, 5s);
     EXPECT_THAT(group.thrown[1], HasSubstr("planted"));
-    EXPECT_THAT(group.thrown[0], HasSubstr("rank 1 failed first: step 3, on the device: planted"));
+    EXPECT_THAT(group.thrown[0], AllOf(HasSubstr("rank 1 failed first: step "),
+                                       HasSubstr(", on the device: planted")));
   }
 }
 

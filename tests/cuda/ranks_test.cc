@@ -121,6 +121,11 @@ TEST(CudaRanks, EveryInstructionWritesWhatItSaysAndNothingElse) {
   EXPECT_EQ(checked.ranks[0].hashes, plain.ranks[0].hashes);
 }
 
+TEST(CudaDevices, AreNamedByNumberOrLeftToTheRank) {
+  EXPECT_EQ(parse_device("cuda").ordinal, std::nullopt);
+  EXPECT_EQ(parse_device("cuda:1").ordinal, 1);
+}
+
 // Two devices of one process, with gradients of two micro-batches, clipped by the norm of all, an
 // evaluation and a trace.
 TEST(CudaDevices, TrainAsOneDoes) {
