@@ -46,7 +46,8 @@ TEST(DevicesFlag, EveryMisuseIsAnErrorThatNamesTheFlag) {
   refused({"--devices", "cpu:0"}, "must lie in [1, 256]");
   refused({"--devices", "cpu:two"}, "'two' is no number");
   refused({"--devices", "tpu:2"}, "no device 'tpu'");
-  refused({"--devices", ""}, "expected NAME:COUNT");
+  refused({"--devices", "cuda:0,0"}, "GPU 0 comes twice");
+  refused({"--devices", ""}, "expected LIST");
   refused({"--devices", "cpu:2", "--device", "reference"}, "--device reference");
 }
 

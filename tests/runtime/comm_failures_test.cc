@@ -57,6 +57,33 @@ TEST_P(CommunicatorFailures, AFailureIsFinal) {
   });
 }
 
+// As a rank finds out that waits for something else than an operation.
+TEST_P(CommunicatorFailures, AreKnownBetweenOperationsToo) {
+  std::atomic<bool> may_fail{false};
+  const auto thrown = run_ranks(GetParam(), world(2, 60s), [&](Communicator& end) {
+    end.check("at rest");  // nobody has failed
+    if (end.rank() == 1) {
+      while (!may_fail) std::this_thread::yield();
+      return end.abort("no more");
+    }
+    may_fail = true;
+    const auto begin = Clock::now();
+    while (Clock::now() - begin < 20s) {
+      try {
+        end.check("at rest");
+      } catch (const CommError& error) {
+        EXPECT_EQ(error.operation(), "at rest");
+        EXPECT_EQ(error.failure(), (Failure{1, "no more"}));
+        EXPECT_THROW(end.barrier(), CommError);
+        return;
+      }
+      std::this_thread::yield();
+    }
+    ADD_FAILURE() << "never heard of it";
+  });
+  EXPECT_THAT(thrown, ::testing::Each(::testing::IsEmpty()));
+}
+
 TEST_P(CommunicatorFailures, ARankThatLeavesIsNamed) {
   const auto thrown = run_ranks(GetParam(), world(3), [](Communicator& end) {
     end.barrier();

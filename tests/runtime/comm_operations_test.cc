@@ -40,6 +40,25 @@ TEST_P(Communicators, AddUpWhatTheRanksHave) {
   });
 }
 
+TEST_P(Communicators, SayWhetherAnOperationIsOver) {
+  std::atomic<bool> may_come{false};
+  all_end_well(2, [&](Communicator& end) {
+    std::vector<float> x{1};
+    while (end.rank() == 1 && !may_come) std::this_thread::yield();
+    const Ticket sum = end.start_all_reduce(std::as_writable_bytes(std::span(x)), ElementType::kF32,
+                                            Reduction::kSum);
+    if (end.rank() == 0) {
+      EXPECT_FALSE(end.done(sum));  // the other one has not come
+      may_come = true;
+    }
+    while (!end.done(sum)) std::this_thread::yield();
+    EXPECT_THAT(x, ElementsAre(2));
+    end.wait(sum);
+    EXPECT_TRUE(end.done(sum));
+    EXPECT_THROW((void)end.done({sum.sequence + 1}), base::Error);
+  });
+}
+
 // C40: sizes around what a part, a block or a segment holds, more ranks than elements, none at all.
 TEST_P(Communicators, AddUpTensorsOfEverySize) {
   for (const int size : {1, 2, 3, 4}) {
