@@ -54,6 +54,8 @@ struct Session::Impl {
   // Training values of the states that evaluation changes; empty outside of an evaluation.
   std::map<std::string, std::vector<std::byte>, std::less<>> saved_states;
   bool evaluating = false;
+  bool under_way = false;      // between the halves of a step
+  float loss = 0;              // of the last step
   bool outputs_there = false;  // those of the last training step
   ValueId norm;                // of all gradients; invalid where the step makes none
   std::optional<float> gradient_norm;
@@ -69,6 +71,7 @@ struct Session::Impl {
   [[nodiscard]] Side& evaluation_side();
   void require_state() const;
   void after_failed_step();
+  void read_results();
 };
 
 void Session::Impl::list_variables() {
@@ -171,6 +174,12 @@ std::shared_ptr<const kernels::Backend> make_backend(const SessionOptions& optio
                                                 .record_steps = options.record_steps});
 }
 
+// Waits for the step.
+void Session::Impl::read_results() {
+  if (norm.valid()) gradient_norm = training.read_scalar(norm);
+  loss = training.read_scalar(training.graph().loss);
+}
+
 Session::Session() : impl_(std::make_unique<Impl>()) {}
 Session::~Session() = default;
 
@@ -255,9 +264,15 @@ void Session::set_batch_parts(std::span<const std::int64_t> items, std::int64_t 
 }
 
 float Session::step(runtime::StepRecord* record) {
+  start_step(record);
+  return finish_step();
+}
+
+void Session::start_step(runtime::StepRecord* record) {
   Impl& impl = *impl_;
   if (impl.evaluating)
     throw base::input_error("call end_evaluation() before the next training step");
+  if (impl.under_way) throw base::input_error("call finish_step() before the next training step");
   impl.require_state();
   impl.training.require_inputs();
   impl.outputs_there = false;
@@ -268,15 +283,32 @@ float Session::step(runtime::StepRecord* record) {
   if (impl.options.recoverable) impl.training.executor().capture_entry(impl.entry_copy);
   try {
     impl.training.executor().run({.seed = seed, .step = impl.steps}, record);
+    if (!works_ahead()) impl.read_results();
   } catch (...) {
     impl.after_failed_step();
     throw;
   }
-  ++impl.steps;
   impl.training.forget_inputs();
+  impl.under_way = true;
   impl.outputs_there = true;
-  if (impl.norm.valid()) impl.gradient_norm = impl.training.read_scalar(impl.norm);
-  return impl.training.read_scalar(impl.training.graph().loss);
+}
+
+float Session::finish_step() {
+  Impl& impl = *impl_;
+  if (!impl.under_way) throw base::input_error("call start_step() first");
+  impl.under_way = false;
+  try {
+    if (works_ahead()) impl.read_results();
+  } catch (...) {  // how far the device got nobody knows
+    for (auto& [name, is_lost] : impl.lost) is_lost = true;
+    throw;
+  }
+  ++impl.steps;
+  return impl.loss;
+}
+
+bool Session::works_ahead() const {
+  return arena_is_on_device() && !impl_->options.debug && !impl_->options.recoverable;
 }
 
 std::optional<float> Session::gradient_norm() const {
@@ -401,6 +433,12 @@ const schedule::PlannedStep& Session::planned() const {
 }
 Bytes Session::arena_bytes() const {
   return impl_->arena->bytes();
+}
+bool Session::arena_is_on_device() const {
+  return impl_->backend->memory() != nullptr;
+}
+Bytes Session::device_overhead_bytes() const {
+  return impl_->backend->overhead_bytes();
 }
 const std::vector<Session::Variable>& Session::variables() const {
   return impl_->variables;

@@ -85,6 +85,12 @@ class Session {
   // counter advances. A step takes the bytes of its inputs: Error(kInput) names one that was not
   // set since the last step or evaluation. `record` is told when what ran (api/trace.h draws it).
   float step(runtime::StepRecord* record = nullptr);
+  // step() in two halves. In between, a device works while the host sets the next step's inputs
+  // (where works_ahead(); elsewhere the first half has done everything), and nothing else is
+  // called.
+  void start_step(runtime::StepRecord* record = nullptr);
+  float finish_step();
+  [[nodiscard]] bool works_ahead() const;
   // The norm of all gradients of the last step together, before it was clipped; nothing where the
   // optimizer neither clips nor skips. Not finite, and the optimizer skips: that step has changed
   // nothing that persists.
@@ -117,6 +123,9 @@ class Session {
   [[nodiscard]] const schedule::PlannedStep& planned() const;
   [[nodiscard]] Bytes peak_bytes_measured() const;
   [[nodiscard]] Bytes arena_bytes() const;
+  [[nodiscard]] bool arena_is_on_device() const;
+  // Of a device's memory, what context and libraries hold beside the arena.
+  [[nodiscard]] Bytes device_overhead_bytes() const;
   // 64-bit FNV-1a hash over name and plain bytes of every persistent value, in name order.
   [[nodiscard]] std::uint64_t state_hash() const;
   struct Variable {  // a persistent value

@@ -69,7 +69,7 @@ void Side::write_input(std::string_view name, std::span<const std::byte> plain) 
                             graph::dtype_name(value.dtype), graph::shape_text(value.shape), planned,
                             plain.size(), batch_note(value.shape, planned, plain.size()));
   }
-  executor_->write(id, plain);
+  executor_->write_ahead(id, plain);
   std::find_if(inputs_.begin(), inputs_.end(), [&](const Input& each) {
     return each.value == id;
   })->written = true;

@@ -157,7 +157,7 @@ class Run {
   // All ranks stop after the same step, in which they agree on it.
   [[nodiscard]] bool stopped() const { return ranks_ != nullptr ? stop_agreed_ : stop_asked(); }
   [[nodiscard]] bool is_first() const { return shard_.rank == 0; }
-  [[nodiscard]] float loss_of_all(float own);
+  [[nodiscard]] float loss_of_all(float own, const std::vector<float>& weights);
   void require_trainable_over_ranks(const models::Model& model) const;
   void note(const std::string& text) const {
     if (hooks_.note) hooks_.note(text);
@@ -174,6 +174,8 @@ class Run {
   void resume(const Checkpoint* checkpoint);
   void loop();
   void step();
+  void fill(std::int64_t steps);
+  [[nodiscard]] bool may_fill_ahead() const;
   [[nodiscard]] bool is_traced() const;
   void trace(const runtime::StepRecord& record);
   void evaluate();
@@ -198,6 +200,8 @@ class Run {
   std::optional<SaveFolder> folder_;
   std::int64_t saved_at_ = -1;
   std::int64_t evaluated_at_ = -1;
+  std::vector<float> weights_;  // of the inputs that are set: by micro-batch
+  bool filled_ahead_ = false;   // the next step's inputs are set
   std::vector<double> step_ms_, data_ms_;
   std::int64_t skipped_in_a_row_ = 0;
   TrainReport report_;
@@ -264,17 +268,18 @@ void Run::loop() {
 void Run::step() {
   const auto begin = Clock::now();
   const std::int64_t at_epoch = epoch();
-  const std::int64_t index = done() % source_->steps_per_epoch();
-  if (index == 0) session_->reset_carried_states();
-  source_->fill(*session_, at_epoch, index);
-  for (std::int64_t k = 0; k < shard_.micro_batches; ++k) {
-    session_->set_gradient_weight(source_->gradient_weight(k), k);
-    session_->set_batch_parts(shard_.counts(model_options_.batch, k), k);
-  }
+  if (!filled_ahead_) fill(done());
+  filled_ahead_ = false;
+  const std::vector<float> weights = weights_;  // those of this step
   const double data_ms = milliseconds_since(begin);
   const bool traced = is_traced();
   runtime::StepRecord record;
-  const float loss = loss_of_all(session_->step(traced ? &record : nullptr));
+  session_->start_step(traced ? &record : nullptr);
+  if (session_->works_ahead() && may_fill_ahead()) {
+    fill(done() + 1);
+    filled_ahead_ = true;
+  }
+  const float loss = loss_of_all(session_->finish_step(), weights);
   const double all_ms = milliseconds_since(begin);
   if (traced) trace(record);
   if (!skipped(loss)) require_finite_loss(loss);
@@ -288,6 +293,27 @@ void Run::step() {
                   .loss = loss,
                   .items_per_second = static_cast<double>(source_->items_per_step()) * 1e3 / all_ms,
                   .arena_bytes = session_->arena_bytes()});
+}
+
+// The inputs of the step behind `steps` of them.
+void Run::fill(std::int64_t steps) {
+  const std::int64_t per_epoch = source_->steps_per_epoch();
+  const std::int64_t index = steps % per_epoch;
+  if (index == 0) session_->reset_carried_states();
+  source_->fill(*session_, steps / per_epoch, index);
+  weights_.clear();
+  for (std::int64_t k = 0; k < shard_.micro_batches; ++k) {
+    weights_.push_back(source_->gradient_weight(k));
+    session_->set_gradient_weight(weights_.back(), k);
+    session_->set_batch_parts(shard_.counts(model_options_.batch, k), k);
+  }
+}
+
+// Whether the next step's inputs may be set while this one runs: what comes between two epochs
+// (evaluation, carried states) works on the same bytes.
+bool Run::may_fill_ahead() const {
+  const std::int64_t next = done() + 1;
+  return next < total_steps_ && next % source_->steps_per_epoch() != 0;
 }
 
 // Whether the step that was just taken has changed nothing. All ranks have the same norm.
@@ -325,11 +351,10 @@ void Run::trace(const runtime::StepRecord& record) {
 }
 
 // The mean over all items of the global batch; and whether anybody wants to stop.
-float Run::loss_of_all(float own) {
+float Run::loss_of_all(float own, const std::vector<float>& weights) {
   if (ranks_ == nullptr) return own;
   // Those of micro-batches have been weighted by the step.
-  const double weight =
-      shard_.micro_batches > 1 ? 1.0 : static_cast<double>(source_->gradient_weight());
+  const double weight = shard_.micro_batches > 1 ? 1.0 : static_cast<double>(weights.front());
   double sums[2] = {weight > 0 ? weight * static_cast<double>(own) : 0.0, stop_asked() ? 1.0 : 0.0};
   ranks_->all_reduce(std::span<double>(sums));
   stop_agreed_ = sums[1] > 0;
@@ -451,8 +476,10 @@ void Run::finish() {
   report_.data_ms_per_step = median_step(data_ms_);
   report_.predicted_ms_per_step = static_cast<double>(report_.plan.cost_ns) * 1e-6;
   report_.peak_bytes_measured = session_->peak_bytes_measured();
-  report_.process_overhead_bytes =
-      std::max<Bytes>(0, runtime::resident_bytes() - session_->arena_bytes());
+  const Bytes arena_on_host = session_->arena_is_on_device() ? 0 : session_->arena_bytes();
+  report_.process_overhead_bytes = std::max<Bytes>(0, runtime::resident_bytes() - arena_on_host);
+  if (session_->arena_is_on_device())
+    report_.device_overhead_bytes = session_->device_overhead_bytes();
   report_.state_hash = session_->state_hash();
   if (ranks_ != nullptr) ranks_->barrier();  // no rank ends well unless all do
 }

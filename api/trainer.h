@@ -77,6 +77,8 @@ struct TrainReport {
   std::optional<double> grad_norm;   // of the last step, before clipping; where it was needed
   std::int64_t skipped_steps = 0;    // for a norm that was not finite; their losses are in the list
   Bytes process_overhead_bytes = 0;  // resident bytes beyond the arena, at the end
+  // On a GPU: what context and libraries hold of its memory, beside the arena.
+  std::optional<Bytes> device_overhead_bytes;
   std::uint64_t state_hash = 0;
   int world_size = 1;
   std::optional<std::int64_t> resumed_from;  // step

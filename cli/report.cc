@@ -78,6 +78,7 @@ Json train_document(const api::TrainReport& report) {
   document["grad_norm"] = optional(report.grad_norm);
   document["skipped_steps"] = report.skipped_steps;
   document["process_overhead_bytes"] = report.process_overhead_bytes;
+  document["device_overhead_bytes"] = optional(report.device_overhead_bytes);
   document["state_hash"] = hash_text(report.state_hash);
   document["resumed_from"] = optional(report.resumed_from);
   document["world_size"] = report.world_size;

@@ -65,6 +65,15 @@ class Program {
   // An empty tape; null where the device records nothing.
   [[nodiscard]] virtual std::unique_ptr<Tape> make_tape() { return nullptr; }
 
+  // For devices that copy beside a step. mark() is a point among the calls of run() that numbers
+  // tell apart; begin_import() copies once the newest mark with that number has been reached, may
+  // return before, and what run_step() queues comes behind it. `plain` may go away at once.
+  virtual void mark(std::size_t /*number*/) {}
+  virtual void begin_import(ValueId value, std::span<const std::byte> plain, std::byte* stored,
+                            std::size_t /*mark*/) {
+    import_value(value, plain, stored);
+  }
+
   // Between the plain row-major form (of the value's dtype) on the host and the value's layout in
   // the arena. Sizes are checked: Error(kInput) names the value and both. May allocate; not for use
   // inside a step.

@@ -21,6 +21,7 @@ struct BoundInstruction {
   std::byte* const* addresses = nullptr;  // inputs, then outputs
   std::byte* workspace = nullptr;         // null when the node books none
   std::int32_t algorithm = 0;
+  std::int32_t mark = -1;  // Program::mark() after it, where there is one
   base::Bytes reach =
       0;  // highest end, in schedule offsets, of what this or an earlier one touches
 };

@@ -14,6 +14,7 @@
 #include "runtime/debug_arena.h"
 #include "runtime/rank_sums.h"
 #include "runtime/recorder.h"
+#include "schedule/input_windows.h"
 #include "schedule/verify.h"
 
 namespace reprise::runtime {
@@ -50,6 +51,7 @@ struct Executor::Impl {
        const ExecutorOptions& options);
 
   void index_ends();
+  void place_marks();
   void find_first_update();
   // Inside a catch block: the other ranks hear of it, and nobody writes to the arena any more.
   void give_up_sums(graph::NodeId node, const graph::StepContext& context) noexcept {
@@ -79,6 +81,8 @@ struct Executor::Impl {
   Binding binding;
   base::IdVector<ValueId, SlotId> entry_slots;  // invalid where a value has none
   base::IdVector<ValueId, SlotId> exit_slots;
+  base::IdVector<ValueId, std::int32_t> ahead;  // 1 + mark from which an input may be written; or 0
+  std::int32_t marks = 0;
   Bytes entry_bytes = 0;
   Bytes reached = 0;
   std::size_t first_update = 0;  // first instruction that writes over a persistent value
@@ -118,6 +122,7 @@ Executor::Impl::Impl(kernels::Program& program_, Schedule schedule_, Arena& aren
   index_ends();
   find_first_update();
   tape = program.make_tape();
+  if (options.device && !debug) place_marks();
   if (options.communicator != nullptr) {
     sums.emplace(prepared(), schedule, *options.communicator,
                  options.debug ? 0 : options.bucket_bytes, options.device_sums);
@@ -135,6 +140,16 @@ void Executor::Impl::find_first_update() {
     return updates[each.node] != 0;
   });
   first_update = static_cast<std::size_t>(first - all.begin());
+}
+
+void Executor::Impl::place_marks() {
+  ahead.resize(prepared().graph.values.size());
+  for (const schedule::InputWindow& window : schedule::input_windows(prepared().graph, schedule)) {
+    if (!window.last_use || binding.instructions.empty()) continue;
+    BoundInstruction& last = binding.instructions[*window.last_use];
+    if (last.mark < 0) last.mark = marks++;
+    ahead[schedule.slots[window.slot].value] = last.mark + 1;
+  }
 }
 
 void Executor::Impl::index_ends() {
@@ -157,6 +172,7 @@ void Executor::Impl::index_ends() {
 void Executor::Impl::call(const BoundInstruction& bound, const graph::StepContext& context) {
   if (recorder != nullptr) recorder->begin_instruction();
   run_node(bound, context);
+  if (bound.mark >= 0) program.mark(static_cast<std::size_t>(bound.mark));
   if (recorder != nullptr) recorder->end_instruction();
 }
 
@@ -166,7 +182,13 @@ void Executor::Impl::run_node(const BoundInstruction& bound, const graph::StepCo
       .outputs = std::span(bound.addresses + bound.input_count, bound.output_count),
       .workspace = bound.workspace,
       .algorithm = bound.algorithm};
-  if (!sums || !sums->run(bound.node, call)) program.run(bound.node, call, context);
+  if (!sums || !sums->run(bound.node, call)) {
+    if (recorder != nullptr) {  // waits for a device, so that the times are those of the work
+      (void)program.timed_run(bound.node, call, context);
+    } else {
+      program.run(bound.node, call, context);
+    }
+  }
   if (sums && debug) sums->wait_all();
 }
 
@@ -290,6 +312,14 @@ void Executor::write(ValueId value, std::span<const std::byte> plain) {
                                     "is made by the step: only inputs and persistent values can be "
                                     "written");
   impl_->program.import_value(slot.value, plain, impl_->touch(slot));
+}
+
+void Executor::write_ahead(ValueId input, std::span<const std::byte> plain) {
+  const auto& ahead = impl_->ahead;
+  if (!ahead.contains(input) || ahead[input] == 0) return write(input, plain);
+  const Slot& slot = impl_->require(impl_->entry_slots, input, "is no input of the step");
+  impl_->program.begin_import(slot.value, plain, impl_->touch(slot),
+                              static_cast<std::size_t>(ahead[input] - 1));
 }
 
 void Executor::read(ValueId value, std::span<std::byte> plain) const {

@@ -75,6 +75,9 @@ class Executor {
   // Plain row-major bytes into the entry slot of an input or persistent value (of its first
   // version).
   void write(ValueId value, std::span<const std::byte> plain);
+  // Into the entry slot of an input, for the next step: like write(), but on a device it may go on
+  // beside the step that is under way, from when on nobody there needs the bytes any more.
+  void write_ahead(ValueId input, std::span<const std::byte> plain);
   // ... and out of the exit slot: fetched outputs and persistent values (first version's id; reads
   // the last).
   void read(ValueId value, std::span<std::byte> plain) const;

@@ -10,7 +10,8 @@ CudaProgram::CudaProgram(const graph::Graph& graph, std::shared_ptr<Device> devi
     : device_(std::move(device)),
       memory_(std::move(memory)),
       record_steps_(record_steps),
-      limits_(graph) {
+      limits_(graph),
+      staging_(device_) {
   prepared_.graph = graph;
   prepared_.backend = "cuda";
   prepared_.cost_source = "analytic";
@@ -59,6 +60,7 @@ void CudaProgram::run_step(const graph::StepContext& context, Tape* tape,
                            const std::function<void(const graph::StepContext&)>& instructions) {
   device_->make_current();
   step_->set(context);
+  staging_.join();
   const auto queue = [&] { instructions(context); };
   if (tape == nullptr) {
     queue();
@@ -80,6 +82,13 @@ void CudaProgram::check_size(ValueId id, std::size_t bytes) const {
     throw base::input_error("value '{}' {} has {} bytes, the host's buffer {}", value.name,
                             graph::shape_text(value.shape), plain_bytes(value), bytes);
   }
+}
+
+void CudaProgram::begin_import(ValueId value, std::span<const std::byte> plain, std::byte* stored,
+                               std::size_t mark) {
+  check_size(value, plain.size());
+  limits_.require(value, plain);
+  staging_.begin(plain, stored, mark);
 }
 
 void CudaProgram::import_value(ValueId value, std::span<const std::byte> plain, std::byte* stored) {

@@ -6,6 +6,7 @@
 #include "kernels/cuda/id_limits.h"
 #include "kernels/cuda/kernel.h"
 #include "kernels/cuda/memory.h"
+#include "kernels/cuda/staging.h"
 #include "kernels/cuda/step_buffer.h"
 #include "kernels/cuda/stopwatch.h"
 #include "kernels/cuda/tape.h"
@@ -25,6 +26,9 @@ class CudaProgram final : public Program {
   void run_step(const graph::StepContext& context, Tape* tape,
                 const std::function<void(const graph::StepContext&)>& instructions) override;
   [[nodiscard]] std::unique_ptr<Tape> make_tape() override;
+  void mark(std::size_t number) override { staging_.mark(number); }
+  void begin_import(ValueId value, std::span<const std::byte> plain, std::byte* stored,
+                    std::size_t mark) override;
   void import_value(ValueId value, std::span<const std::byte> plain, std::byte* stored) override;
   void export_value(ValueId value, const std::byte* stored, std::span<std::byte> plain) override;
 
@@ -38,6 +42,7 @@ class CudaProgram final : public Program {
   base::IdVector<NodeId, std::unique_ptr<Kernel>> kernels_;
   IdLimits limits_;
   std::unique_ptr<StepBuffer> step_;
+  Staging staging_;
   std::unique_ptr<Stopwatch> stopwatch_;  // once something is timed
 };
 

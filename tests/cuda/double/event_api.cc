@@ -83,8 +83,21 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return record_event("cudaEventRecord", event, stream);
 }
 
-cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {
-  return record_event("cudaEventRecordWithFlags", event, stream);
+// External: while a stream records, the recording of the event becomes a node, and each launch of
+// the graph records it anew; not allowed otherwise.
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+  if (flags == cudaEventRecordDefault)
+    return record_event("cudaEventRecordWithFlags", event, stream);
+  return event_api("cudaEventRecordWithFlags", event, [&]() -> cudaError_t {
+    const cudaStream_t on = engine().resolve(stream);
+    if (on == nullptr) return cudaErrorInvalidResourceHandle;
+    if (!on->capture) return cudaErrorIllegalState;
+    Task task{"cudaEventRecordWithFlags", Kind::kMarker, {}, {}, {}};
+    task.enlist = [event](const OperationRef& operation) {
+      if (live_events().count(event) > 0) event->recorded = operation;
+    };
+    return record(on, std::move(task));
+  });
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
