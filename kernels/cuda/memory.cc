@@ -31,6 +31,9 @@ std::byte* CudaMemory::reserve(Bytes bytes) {
 
 void CudaMemory::release(std::byte* reserved) noexcept {
   (void)cudaSetDevice(device_->ordinal());
+  // What is queued may still use it.
+  (void)cudaStreamSynchronize(device_->copies());
+  (void)cudaStreamSynchronize(device_->compute());
   (void)cudaFree(reserved);
 }
 

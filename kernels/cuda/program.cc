@@ -33,7 +33,7 @@ CudaProgram::CudaProgram(const graph::Graph& graph, std::shared_ptr<Device> devi
     prepared_.nodes.push_back(std::move(booked.node));
     kernels_.push_back(std::move(booked.kernel));
   }
-  step_ = std::make_unique<StepBuffer>(device_, std::move(scalars));
+  step_ = std::make_unique<StepBuffer>(device_, memory_, std::move(scalars));
 }
 
 void CudaProgram::run(NodeId node, const Call& call, const graph::StepContext& context) {

@@ -6,15 +6,15 @@
 
 namespace reprise::kernels::cuda {
 
-StepBuffer::StepBuffer(std::shared_ptr<Device> device, StepScalars scalars)
-    : device_(std::move(device)), scalars_(std::move(scalars)) {
+StepBuffer::StepBuffer(std::shared_ptr<Device> device, std::shared_ptr<DeviceMemory> memory,
+                       StepScalars scalars)
+    : device_(std::move(device)), memory_(std::move(memory)), scalars_(std::move(scalars)) {
   device_->make_current();
   try {
-    void* memory = nullptr;
-    check(cudaMallocHost(&memory, bytes()), "cudaMallocHost");
-    pinned_ = static_cast<StepValues*>(memory);
-    check(cudaMalloc(&memory, bytes()), "cudaMalloc");
-    on_device_ = static_cast<StepValues*>(memory);
+    void* pinned = nullptr;
+    check(cudaMallocHost(&pinned, bytes()), "cudaMallocHost");
+    pinned_ = static_cast<StepValues*>(pinned);
+    on_device_ = reinterpret_cast<StepValues*>(memory_->reserve(static_cast<Bytes>(bytes())));
     check(cudaEventCreateWithFlags(&copied_, cudaEventDisableTiming), "cudaEventCreate");
   } catch (...) {
     close();
@@ -30,7 +30,7 @@ void StepBuffer::close() noexcept {
   (void)cudaSetDevice(device_->ordinal());
   (void)cudaStreamSynchronize(device_->compute());
   if (copied_ != nullptr) (void)cudaEventDestroy(copied_);
-  if (on_device_ != nullptr) (void)cudaFree(on_device_);
+  if (on_device_ != nullptr) memory_->release(reinterpret_cast<std::byte*>(on_device_));
   if (pinned_ != nullptr) (void)cudaFreeHost(pinned_);
 }
 

@@ -12,7 +12,8 @@ namespace reprise::kernels::cuda {
 
 class StepBuffer {
  public:
-  StepBuffer(std::shared_ptr<Device> device, StepScalars scalars);
+  StepBuffer(std::shared_ptr<Device> device, std::shared_ptr<DeviceMemory> memory,
+             StepScalars scalars);
   ~StepBuffer();
   StepBuffer(const StepBuffer&) = delete;
   StepBuffer& operator=(const StepBuffer&) = delete;
@@ -27,6 +28,7 @@ class StepBuffer {
   [[nodiscard]] std::size_t bytes() const;
 
   std::shared_ptr<Device> device_;
+  std::shared_ptr<DeviceMemory> memory_;
   StepScalars scalars_;
   StepValues* pinned_ = nullptr;
   StepValues* on_device_ = nullptr;

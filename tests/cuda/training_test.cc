@@ -147,11 +147,29 @@ TEST_P(CudaTraining, RecordedStepsGiveTheBitsOfPlainOnes) {
 INSTANTIATE_TEST_SUITE_P(Networks, CudaTraining, testing::ValuesIn(networks()),
                          [](const auto& param) { return param.param.name; });
 
+// Steps as the trainer takes them: the next batch is set while the device works.
+std::uint64_t train_ahead(const models::Model& model, const SessionOptions& options,
+                          std::size_t steps) {
+  const auto session = make_session(model, options, {.optimizer = sgd()});
+  EXPECT_TRUE(session->works_ahead());
+  feed(*session, model.graph, kIds, 0);
+  for (std::size_t step = 0; step < steps; ++step) {
+    session->start_step();
+    if (step + 1 < steps) feed(*session, model.graph, kIds, step + 1);
+    (void)session->finish_step();
+  }
+  return session->state_hash();
+}
+
+models::Model small_resnet() {
+  return models::make_model("resnet20",
+                            {.batch = 2, .channels = 1, .height = 8, .width = 8, .classes = kIds});
+}
+
 // 200 seeds: what a step computes does not depend on the order in which streams get on, with the
 // arena's bytes used over and over. A pair of accesses that nothing orders ends the process.
 TEST(CudaOrders, TwoHundredSeedsGiveTheSameBits) {
-  const models::Model model = models::make_model(
-      "resnet20", {.batch = 2, .channels = 1, .height = 8, .width = 8, .classes = kIds});
+  const models::Model model = small_resnet();
   std::vector<std::uint64_t> hashes;
   for (int seed = 0; seed < 200; ++seed) {
     test::cuda::reset();
@@ -159,21 +177,38 @@ TEST(CudaOrders, TwoHundredSeedsGiveTheSameBits) {
     test::cuda::set_policy(policies[seed % 3], static_cast<std::uint64_t>(seed));
     SessionOptions options = on("cuda", "segments");
     options.record_steps = seed % 2 == 0;
-    const auto session = make_session(model, options, {.optimizer = sgd()});
-    for (std::size_t step = 0; step < 3; ++step) {
-      feed(*session, model.graph, kIds, step);
-      (void)session->step();
-    }
-    hashes.push_back(session->state_hash());
+    hashes.push_back(train_ahead(model, options, 4));
     ASSERT_EQ(hashes.back(), hashes.front()) << "seed " << seed;
   }
   test::cuda::reset();
 }
 
+// Bugs planted into the backend: one wait between streams after the other is left out.
+TEST(CudaOrders, AMissingWaitIsReportedOrChangesNothing) {
+  const models::Model model = small_resnet();
+  test::cuda::reset();
+  const std::uint64_t right = train_ahead(model, on("cuda", "segments"), 4);
+  const std::size_t waits = test::cuda::counts().calls.at("cudaStreamWaitEvent");
+  ASSERT_GE(waits, 6u);  // two inputs: each copy behind a mark, each step behind the copies
+  std::size_t reported = 0;
+  for (std::size_t left_out = 1; left_out <= waits; ++left_out) {
+    test::cuda::reset();
+    const test::cuda::CollectedFaults faults;
+    test::cuda::fail_call("cudaStreamWaitEvent", left_out, cudaSuccess);
+    const std::uint64_t hash = train_ahead(model, on("cuda", "segments"), 4);
+    if (faults.all().empty()) {
+      EXPECT_EQ(hash, right) << "wait " << left_out;  // another wait implies it
+    } else {
+      ++reported;
+    }
+  }
+  EXPECT_GE(reported, waits / 2) << "of " << waits;
+  test::cuda::reset();
+}
+
 TEST(CudaCounts, AStepMovesTheBatchAndTheLossAndNothingElse) {
   test::cuda::reset();
-  const models::Model model = models::make_model(
-      "resnet20", {.batch = 2, .channels = 1, .height = 8, .width = 8, .classes = kIds});
+  const models::Model model = small_resnet();
   for (const bool recorded : {false, true}) {
     SessionOptions options = on("cuda", "keep_all");
     options.record_steps = recorded;
