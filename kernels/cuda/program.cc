@@ -1,9 +1,24 @@
 #include "kernels/cuda/program.h"
 
+#include <nvtx3/nvToolsExt.h>
+
 #include "base/error.h"
 #include "kernels/cuda/ops.h"
 
 namespace reprise::kernels::cuda {
+namespace {
+
+// For profilers of NVIDIA's: what is queued while it lives belongs to the node of that name. Does
+// nothing while no profiler listens.
+class NamedRange {
+ public:
+  explicit NamedRange(const std::string& name) { nvtxRangePushA(name.c_str()); }
+  ~NamedRange() { nvtxRangePop(); }
+  NamedRange(const NamedRange&) = delete;
+  NamedRange& operator=(const NamedRange&) = delete;
+};
+
+}  // namespace
 
 CudaProgram::CudaProgram(const graph::Graph& graph, std::shared_ptr<Device> device,
                          std::shared_ptr<CudaMemory> memory, bool record_steps)
@@ -37,6 +52,7 @@ CudaProgram::CudaProgram(const graph::Graph& graph, std::shared_ptr<Device> devi
 }
 
 void CudaProgram::run(NodeId node, const Call& call, const graph::StepContext& context) {
+  const NamedRange range(prepared_.graph.nodes[node].name);
   step_->set(context);
   kernels_[node]->execute({.inputs = call.inputs,
                            .outputs = call.outputs,

@@ -1,9 +1,10 @@
 // From when on the bytes of an input may be written again.
 
+#include "schedule/input_windows.h"
+
 #include <gtest/gtest.h>
 
 #include "graph/builder.h"
-#include "schedule/input_windows.h"
 
 namespace reprise::schedule {
 namespace {
