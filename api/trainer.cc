@@ -346,7 +346,13 @@ void Run::trace(const runtime::StepRecord& record) {
   const TraceLabels labels{.rank = static_cast<int>(shard_.rank),
                            .world_size = static_cast<int>(shard_.ranks),
                            .step = done()};
-  report_.trace_file = write_trace(options_.trace_file, session_->planned(), record, labels);
+  try {
+    report_.trace_file = write_trace(options_.trace_file, session_->planned(), record, labels);
+  } catch (const base::Error& error) {  // no reason to lose the training
+    warn(fmt::format("the trace of step {} was not written: {}", done(), error.what()));
+    options_.trace_file.clear();
+    return;
+  }
   note(fmt::format("wrote {}: what ran when in step {}", report_.trace_file->string(), done()));
 }
 

@@ -258,12 +258,18 @@ void add_device_flags(CLI::App& app, Flags& flags) {
               session.ordinal = device.ordinal.value_or(0);
               flags.gpu_given = device.ordinal.has_value();
             });
-  app.add_flag("--tf32", session.tensor_floats,
-               "GPU: let products of f32 round their factors to TF32, which is faster");
+  app.add_flag_callback(
+      "--tf32",
+      [&flags, &session] {
+        flags.gpu_flag = "--tf32";
+        session.tensor_floats = true;
+      },
+      "GPU: let products of f32 round their factors to TF32, which is faster");
   add_value(app, "--cuda-graph", "on|off",
             "GPU: record the step as one CUDA graph and play it (on, the default, where that "
             "works)",
-            [&session](const std::string& text) {
+            [&flags, &session](const std::string& text) {
+              flags.gpu_flag = "--cuda-graph";
               session.record_steps = parse_choice("--cuda-graph", text, {"on", "off"}) == "on";
             });
   add_value(app, "--threads", "N", "default: every core this process may use",
@@ -376,6 +382,11 @@ api::TrainOptions complete_flags(const Flags& flags) {
   if (flags.devices && flags.device_given && flags.devices->device != session.device) {
     throw base::input_error("--device {} and --devices {}:{} name different devices; leave one out",
                             session.device, flags.devices->device, flags.devices->count);
+  }
+  const std::string& device = flags.devices ? flags.devices->device : session.device;
+  if (flags.gpu_flag && device != "cuda") {
+    throw base::input_error("{}: device {} is no GPU; add --device cuda, or leave it out",
+                            *flags.gpu_flag, device);
   }
   if (train.save_every > 0 && train.save_folder.empty()) {
     throw base::input_error("--save-every {}: say where with --save DIR", train.save_every);

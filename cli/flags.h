@@ -20,6 +20,7 @@ struct Flags {
   bool data_given = false;
   std::int64_t comm_timeout_seconds = 30;
   bool device_given = false;
+  std::optional<std::string> gpu_flag;       // one that only a GPU knows
   bool gpu_given = false;                    // by its number
   std::optional<api::DeviceList> devices{};  // of this process, where --devices was given
 

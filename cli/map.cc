@@ -1,9 +1,11 @@
 // reprise map: a memory map as SVG, of a plan file or of a model planned on the spot.
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <system_error>
 
 #include "cli/command.h"
 #include "cli/files.h"
@@ -63,6 +65,10 @@ void require_one_source(const CLI::App& app, const MapFlags& flags) {
     throw base::input_error("reprise map: name a plan file or a --model");
   }
   if (flags.file.empty()) return;
+  std::error_code unknown;  // a file that is not there yet is another one
+  if (std::filesystem::equivalent(flags.file, flags.out, unknown)) {
+    throw base::input_error("--out {}: that is the plan file itself; name another file", flags.out);
+  }
   const std::set<std::string> of_pictures = {"--out", "--width", "--height", "--json", "file"};
   for (const CLI::Option* option : app.get_options()) {
     if (option->count() == 0 || of_pictures.contains(option->get_name())) continue;

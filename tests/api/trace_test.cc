@@ -172,5 +172,22 @@ TEST(Trace, OfARunIsThatOfALaterStep) {
   }
 }
 
+// What cannot be written is a warning: the training, and what it saves, is worth more.
+TEST(Trace, ThatCannotBeWrittenDoesNotEndTheRun) {
+  const runtime::testing::TempFolder folder;
+  TrainOptions options;
+  options.model = "mlp";
+  options.model_options = {.batch = 8, .channels = 1, .height = 4, .width = 4, .classes = 3};
+  options.session = on("cpu", "keep_all");
+  options.steps = 5;
+  options.evaluate = false;
+  options.trace_file = folder.path() / "gone" / "step.json";
+  const auto report = std::get<TrainReport>(train(options));
+  EXPECT_EQ(report.steps, 5);
+  EXPECT_FALSE(report.trace_file);
+  ASSERT_EQ(report.warnings.size(), 1u);
+  EXPECT_THAT(report.warnings[0], ::testing::HasSubstr("gone"));
+}
+
 }  // namespace
 }  // namespace reprise::api

@@ -111,6 +111,10 @@ TEST(Flags, WrongUseOfTheParserIsInputToo) {
   expect_refused({"map", "--out", "x.svg"}, {"plan file", "--model"});
   expect_refused({"map", "x.plan", "--out", "x.svg", "--batch", "4"}, {"--batch", "x.plan"});
   expect_refused({"map", "--model", "mlp"}, {"--out"});
+  // What only a GPU knows is not passed over in silence.
+  expect_refused({"train", "--model", "mlp", "--tf32"}, {"--tf32", "cpu", "--device cuda"});
+  expect_refused({"train", "--model", "mlp", "--cuda-graph", "off", "--devices", "reference:2"},
+                 {"--cuda-graph", "reference"});
 }
 
 TEST(Flags, ModelsRefuseFlagsTheyDoNotTake) {

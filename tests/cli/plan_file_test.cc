@@ -124,6 +124,9 @@ TEST_F(PlanFile, DrawsTheSameMapAsFromTheModel) {
 }
 
 TEST_F(PlanFile, MapsThatCannotBeWrittenFail) {
+  const Ran itself = run_cli({"map", path, "--out", (folder / "." / "tiny.plan").string()});
+  EXPECT_EQ(itself.code, 2) << itself.out;
+  EXPECT_EQ(run_cli({"verify", path}).code, 0);  // the plan is still there
   const Ran ran = run_cli({"map", path, "--out", (folder / "no" / "such.svg").string()});
   EXPECT_EQ(ran.code, 1);
   EXPECT_THAT(ran.err, HasSubstr("such.svg"));
