@@ -37,6 +37,24 @@ class Auto final : public FrontierStrategy {
       offer_searched(structure, request, frontier);
     }
   }
+
+  [[nodiscard]] std::vector<Way> further_ways_for_passes() const override {
+    const auto way = [](auto offer) {
+      return [offer](const Request& request, Frontier& frontier) {
+        frontier.offer(program_order(*request.problem, request.order), "keep_all");
+        offer(Structure(*request.problem, request.order), request, frontier);
+      };
+    };
+    return {way([](const Structure& structure, const Request& request, Frontier& frontier) {
+              offer_revolve(structure, request.stop, frontier);
+            }),
+            way([](const Structure& structure, const Request&, Frontier& frontier) {
+              offer_segments_of_any_number(structure, frontier);
+            }),
+            way([](const Structure& structure, const Request&, Frontier& frontier) {
+              offer_sqrt_n(structure, frontier);
+            })};
+  }
 };
 
 }  // namespace

@@ -2,6 +2,9 @@
 
 // The strategies, one file each; the registry in strategy.cc lists them.
 
+#include <functional>
+#include <vector>
+
 #include "planner/frontier.h"
 
 namespace reprise::planner {
@@ -13,9 +16,16 @@ class FrontierStrategy : public Strategy {
   [[nodiscard]] Outcome plan(const Request& request) const final;
   [[nodiscard]] Bytes floor(const Request& request) const final;
 
+ protected:
+  using Way = std::function<void(const Request&, Frontier&)>;
+
  private:
   // At least one plan.
   virtual void solve(const Request& request, Frontier& frontier) const = 0;
+  // A step of several passes is put together from plans of passes, chosen before the whole is
+  // packed; so what is best for each need not be the smallest together. What each of these ways
+  // makes is put together as well.
+  [[nodiscard]] virtual std::vector<Way> further_ways_for_passes() const { return {}; }
   [[nodiscard]] std::shared_ptr<const Frontier> frontier(const Request& request) const;
   void solve_whole_or_passes(const Request& request, Frontier& frontier) const;
   void offer_leanest(const Request& request, Frontier& frontier) const;

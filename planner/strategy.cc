@@ -92,6 +92,7 @@ void FrontierStrategy::solve_whole_or_passes(const Request& request, Frontier& f
   offer_passes(
       request, passes, [this](const Request& of_pass, Frontier& known) { solve(of_pass, known); },
       frontier);
+  for (const Way& way : further_ways_for_passes()) offer_passes(request, passes, way, frontier);
 }
 
 // What the strategy knows when every op takes its leanest algorithm: the floor lies there. A
