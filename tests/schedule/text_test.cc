@@ -148,7 +148,7 @@ TEST(ScheduleText, NamesSourceLineTextAndWhatWasExpected) {
 TEST(ScheduleText, RefusesNamesOfNoBackendCostsOrLayout) {
   const std::string text = print_planned_step(tiny_plan());
   EXPECT_EQ(refusal(replaced(text, "backend \"reference\"", "backend \"referense\"")),
-            "a.plan: line 5: there is no backend 'referense'; known: cpu, reference");
+            "a.plan: line 5: there is no backend 'referense'; known: cpu, reference, cuda");
   EXPECT_EQ(refusal(replaced(text, "backend \"reference\"", "backend \"cpu\"")), "accepted");
   EXPECT_THAT(refusal(replaced(text, "costs \"analytic\"", "costs \"guessed\"")),
               HasSubstr("a.plan: line 6: costs 'guessed': expected analytic"));
