@@ -55,6 +55,20 @@ TEST(PlanCommand, UpdatesAtTheEndHoldAllGradients) {
   EXPECT_GE(floor_of("end") - floor_of("auto"), 4 * 4096);
 }
 
+// What is least for each pass of several need not be least together, once the whole is packed: here
+// auto's passes alone need 85,312 bytes, revolve's 83,840.
+TEST(PlanCommand, AutoFitsWhereASimplerPlannerDoesWithMicroBatches) {
+  const std::vector<std::string> flags = {
+      "plan", "--model",      "lstm", "--hidden",  "5",        "--batch",  "3",       "--seq-len",
+      "11",   "--chunk",      "2",    "--dropout", "0.3",      "--layers", "2",       "--optimizer",
+      "adam", "--accumulate", "3",    "--costs",   "analytic", "--json",   "--budget"};
+  const Ran simple = run_cli(with(flags, {"84000", "--planner", "revolve"}));
+  ASSERT_EQ(simple.code, 0) << simple.err;
+  const Ran ran = run_cli(with(flags, {"84000"}));
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_LE(ran.document()["floor_bytes"], simple.document()["peak_bytes"]);
+}
+
 TEST(PlanCommand, TheCategoriesAddUpToThePeak) {
   for (const char* budget : {"unlimited", "floor"}) {
     const Json document = plan({"--budget", budget});

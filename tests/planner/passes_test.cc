@@ -155,23 +155,5 @@ TEST(Passes, AutoLosesNoMoreThanOnOneMicroBatch) {
             overhead_at_half(prepare("resnet20", one, 1)) + 0.02);
 }
 
-// What is least for each pass need not be least together, once the whole is packed: here revolve's
-// passes once had a smaller floor than auto's.
-TEST(Passes, AutoFitsWhereverASimplerStrategyDoes) {
-  const GraphProblem made = make_problem(prepare("lstm",
-                                                 {.batch = 3,
-                                                  .hidden = 5,
-                                                  .layers = 2,
-                                                  .vocabulary = 96,
-                                                  .seq_len = 11,
-                                                  .chunk = 2,
-                                                  .dropout = 0.3},
-                                                 3));
-  const Request request = request_for(made.problem);
-  const Bytes floor = find_strategy("auto").floor(request);
-  for (const char* name : {"revolve", "segments", "sqrt_n"})
-    EXPECT_LE(floor, find_strategy(name).floor(request)) << name;
-}
-
 }  // namespace
 }  // namespace reprise::planner
