@@ -71,7 +71,9 @@ class Pipeline {
     must(enqueue(compute_, "twice", {{x_, kBytes, false}, {y_, kBytes, true}}, [this] {
       const int* const x = translated(x_);
       int* const y = translated(y_);
-      for (std::size_t i = 0; i < kValues; ++i) y[i] = 2 * x[i];
+      // Fresh memory too, of which the double does not fit into an int.
+      for (std::size_t i = 0; i < kValues; ++i)
+        y[i] = static_cast<int>(2U * static_cast<unsigned>(x[i]));
     }));
   }
 
