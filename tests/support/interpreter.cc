@@ -228,6 +228,9 @@ std::unique_ptr<kernels::Program> prepare_on(std::string_view name, const graph:
 }
 
 bool backend_is_built(std::string_view backend) {
+  // Only oneDNN may be missing where a test asks. Another backend that cannot be made is a failure,
+  // and must not turn all of its tests into skipped ones.
+  if (backend != "cpu") return true;
   try {
     (void)kernels::make_backend(backend, {.threads = 2});
     return true;
