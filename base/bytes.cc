@@ -57,6 +57,9 @@ std::int64_t checked_mul(std::int64_t a, std::int64_t b, std::string_view what) 
 }
 
 Bytes parse_bytes(std::string_view text) {
+  const auto require = [text](bool fits) {
+    if (!fits) throw input_error("size '{}': is beyond 2^63 bytes", text);
+  };
   // The number is whole * 10^-decimals, kept exact so that 1.5GiB is a whole number of bytes.
   std::int64_t digits = 0;
   std::int64_t divisor = 1;
@@ -69,15 +72,19 @@ Bytes parse_bytes(std::string_view text) {
       continue;
     }
     seen_digit = true;
-    digits = checked_add(checked_mul(digits, 10, text), text[at] - '0', text);
-    if (seen_point) divisor = checked_mul(divisor, 10, text);
+    require(!__builtin_mul_overflow(digits, 10, &digits) &&
+            !__builtin_add_overflow(digits, text[at] - '0', &digits));
+    if (seen_point && __builtin_mul_overflow(divisor, 10, &divisor)) {
+      throw input_error("size '{}': has more than 18 decimals", text);
+    }
   }
   if (!seen_digit) {
     throw input_error("size '{}' is not a number of bytes; write e.g. 300MiB, 2GB, 1.5GiB or 4096",
                       text);
   }
   while (at < text.size() && text[at] == ' ') ++at;
-  const std::int64_t scaled = checked_mul(digits, unit_factor(text.substr(at), text), text);
+  std::int64_t scaled = 0;
+  require(!__builtin_mul_overflow(digits, unit_factor(text.substr(at), text), &scaled));
   if (scaled % divisor != 0 && scaled == digits) {  // no unit, or bytes
     throw input_error("size '{}' is not a whole number of bytes", text);
   }

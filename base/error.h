@@ -5,6 +5,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "fmt/format.h"
@@ -37,6 +38,10 @@ template <class... Args>
 [[nodiscard]] Error device_error(fmt::format_string<Args...> format, Args&&... args) {
   return Error(ErrorKind::kDevice, fmt::format(format, std::forward<Args>(args)...));
 }
+
+// What an exception of the JSON library says, without the library's own tag:
+// "[json.exception.parse_error.101] parse error at line 1, ..." -> "parse error at line 1, ...".
+[[nodiscard]] std::string_view json_reason(std::string_view what);
 
 [[noreturn]] void check_failed(const char* expression, const char* file, int line,
                                const std::string& message);

@@ -3,11 +3,12 @@
 #include <cerrno>
 #include <fstream>
 #include <span>
-#include <sstream>
 #include <system_error>
+#include <vector>
 
 #include "base/error.h"
 #include "runtime/atomic_file.h"
+#include "runtime/byte_source.h"
 #include "schedule/text.h"
 
 namespace reprise::cli {
@@ -48,16 +49,8 @@ void require_known_ids(const std::filesystem::path& path, const schedule::Planne
 }  // namespace
 
 std::string read_file(const std::filesystem::path& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    throw base::input_error("{}: is a folder, expected a file", path.string());
-  }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw base::input_error("{}: {}", path.string(), reason(errno));
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (file.bad()) throw base::input_error("{}: could not be read", path.string());
-  return std::move(text).str();
+  const std::vector<std::uint8_t> bytes = runtime::read_rest(*runtime::open_bytes(path));
+  return {bytes.begin(), bytes.end()};
 }
 
 void write_file(const std::filesystem::path& path, std::string_view text) {

@@ -10,7 +10,7 @@
 
 namespace reprise::cli {
 
-// Error(kInput) naming file and reason.
+// All of it, through gzip where the name ends in .gz. Error(kInput) naming file and reason.
 [[nodiscard]] std::string read_file(const std::filesystem::path& path);
 // Complete or not at all: what was there before stays when it fails. Error(kDevice) naming file and
 // reason.

@@ -14,6 +14,7 @@
 #include "cli/report.h"
 #include "cli/table.h"
 #include "cli/values.h"
+#include "cli/waiting.h"
 #include "fmt/format.h"
 
 #include "api/plan.h"
@@ -82,7 +83,9 @@ int run_map(const MapFlags& flags, Context& context) {
   api::TrainOptions options = complete_flags(flags.shared);
   if (const auto refused = choose_chunk(flags.shared, options, context)) return *refused;
   const PreparedTraining prepared = prepare_training(options);
-  auto outcome = api::plan_step(prepared.graph, options.session.plan, prepared.costs);
+  auto outcome = while_waiting(context, "planning " + options.model, [&] {
+    return api::plan_step(prepared.graph, options.session.plan, prepared.costs);
+  });
   if (const auto* infeasible = std::get_if<planner::Infeasible>(&outcome)) {
     return report_infeasible(context, *infeasible, options.model, options.session.plan.planner,
                              flags.shared.budget_text);

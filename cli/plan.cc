@@ -9,6 +9,7 @@
 #include "cli/prepare.h"
 #include "cli/report.h"
 #include "cli/table.h"
+#include "cli/waiting.h"
 #include "fmt/format.h"
 
 #include "schedule/text.h"
@@ -94,7 +95,9 @@ int run_plan(const PlanFlags& flags, Context& context) {
   const PreparedTraining prepared = prepare_training(options);
   for (const std::string& warning : prepared.warnings)
     context.err << "warning: " << warning << "\n";
-  auto outcome = api::plan_step(prepared.graph, plan, prepared.costs);
+  auto outcome = while_waiting(context, "planning " + options.model, [&] {
+    return api::plan_step(prepared.graph, plan, prepared.costs);
+  });
   if (const auto* infeasible = std::get_if<planner::Infeasible>(&outcome)) {
     return report_infeasible(context, *infeasible, options.model, plan.planner,
                              flags.shared.budget_text);

@@ -2,6 +2,7 @@
 
 #include "cli/report.h"
 #include "cli/table.h"
+#include "cli/waiting.h"
 #include "fmt/format.h"
 
 #include "api/chunk.h"
@@ -10,7 +11,8 @@ namespace reprise::cli {
 
 std::optional<int> choose_chunk(const Flags& flags, api::TrainOptions& options, Context& context) {
   if (!options.choose_chunk) return std::nullopt;
-  const auto outcome = api::choose_chunk(options);
+  const auto outcome = while_waiting(context, "choosing a chunk for " + options.model,
+                                     [&] { return api::choose_chunk(options); });
   if (const auto* infeasible = std::get_if<planner::Infeasible>(&outcome)) {
     return report_infeasible(context, *infeasible, options.model, options.session.plan.planner,
                              flags.budget_text);

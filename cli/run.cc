@@ -10,6 +10,7 @@
 #include "cli/report.h"
 #include "cli/values.h"
 #include "cli/version.h"
+#include "fmt/ranges.h"
 
 #include "api/trainer.h"
 #include "base/bytes.h"
@@ -63,11 +64,35 @@ base::Error unknown_command(const std::string& name) {
                            near.empty() ? "" : fmt::format(" (did you mean {}?)", near));
 }
 
+// "--batch: given 2 times", in our words: CLI11 begins each of these with the flag's name.
+std::string known_flag_error(const CLI::App& app, const CLI::ParseError& error) {
+  const std::string what = error.what();
+  const std::string name = what.substr(0, what.find_first_of(": "));
+  const CLI::Option* option = app.get_option_no_throw(name);
+  if (option == nullptr) return what;
+  const std::string type = option->get_type_name();
+  const std::string label = option->get_positional() ? type : name;
+  if (error.get_name() == "ExcludesError") {
+    return fmt::format("{}: leave one of the two out", what);
+  }
+  if (error.get_name() == "RequiredError") {
+    return label == type ? fmt::format("{} is missing", type)
+                         : fmt::format("{} {} is missing", name, type);
+  }
+  if (error.get_name() != "ArgumentMismatch") return what;
+  if (option->results().size() > 1) {
+    return fmt::format("{} is given {} times ({}); give it once", label, option->results().size(),
+                       fmt::join(option->results(), ", "));
+  }
+  return fmt::format("{}: its value is missing; expected {}", label, type);
+}
+
 // What CLI11 finds wrong, in our words where its own do not name the flag's neighbour.
 base::Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> extras = app.remaining();
   if (extras.empty()) {
-    return base::input_error("reprise {}: {}", app.get_name(), error.what());
+    return base::input_error("reprise {}: {}; 'reprise {} --help' lists its flags", app.get_name(),
+                             known_flag_error(app, error), app.get_name());
   }
   std::vector<std::string> flags;
   for (const CLI::Option* option : app.get_options()) {
@@ -82,6 +107,21 @@ base::Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
                            app.get_name());
 }
 
+// CLI11 would take "--augment=5" for "--augment".
+void require_no_value(const CLI::App& app, const std::vector<std::string>& args) {
+  for (const std::string& arg : args) {
+    if (arg == "--") return;
+    const std::size_t equals = arg.find('=');
+    if (!arg.starts_with("--") || equals == std::string::npos) continue;
+    const std::string name = arg.substr(0, equals);
+    const CLI::Option* option = app.get_option_no_throw(name);
+    if (option != nullptr && option->get_expected_min() == 0) {
+      throw base::input_error("reprise {}: {} '{}': the flag takes no value", app.get_name(), name,
+                              arg.substr(equals + 1));
+    }
+  }
+}
+
 int run_command(const Command& command, std::vector<std::string> args, Context& context) {
   CLI::App app(std::string(command.summary), std::string(command.name));
   app.formatter(std::make_shared<HelpFormatter>());
@@ -90,6 +130,7 @@ int run_command(const Command& command, std::vector<std::string> args, Context& 
                "print one JSON document on standard output and nothing else")
       ->group("Output");
   app.set_help_flag("-h,--help", "print this help")->group("Output");
+  require_no_value(app, args);
   std::reverse(args.begin(), args.end());  // CLI11 takes its arguments from the back
   try {
     app.parse(std::move(args));

@@ -10,6 +10,7 @@
 #include "cli/report.h"
 #include "cli/table.h"
 #include "cli/values.h"
+#include "cli/waiting.h"
 #include "fmt/format.h"
 
 #include "api/cluster.h"
@@ -141,7 +142,8 @@ void print_report(Context& context, const api::ClusterReport& report, const Simu
 int run_simulate(const SimulateFlags& flags, Context& context) {
   api::TrainOptions options = complete_flags(flags.shared);
   if (const auto refused = choose_chunk(flags.shared, options, context)) return *refused;
-  const auto outcome = api::simulate_cluster(options, flags.cluster);
+  const auto outcome = while_waiting(context, "planning " + options.model,
+                                     [&] { return api::simulate_cluster(options, flags.cluster); });
   if (const auto* infeasible = std::get_if<planner::Infeasible>(&outcome)) {
     return report_infeasible(context, *infeasible, options.model, options.session.plan.planner,
                              flags.shared.budget_text);

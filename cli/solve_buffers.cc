@@ -4,6 +4,7 @@
 
 #include "cli/solve_forms.h"
 #include "cli/table.h"
+#include "cli/waiting.h"
 #include "fmt/format.h"
 
 #include "base/error.h"
@@ -29,7 +30,9 @@ int solve_form(const SolveInput& input, const planner::BuffersFile& file, Contex
   const SolveFlags& flags = input.flags;
   refuse_flags_of_other_forms(flags);
   const planner::PackingOptions packing{.alignment = file.alignment, .search_nodes = 2'000'000};
-  const planner::Packing packed = planner::pack(file.buffers, packing, flags.options.stop);
+  const planner::Packing packed = while_waiting(context, "packing " + flags.file, [&] {
+    return planner::pack(file.buffers, packing, flags.options.stop);
+  });
   if (flags.options.budget.kind == api::Budget::Kind::kBytes &&
       packed.arena > flags.options.budget.bytes) {
     return report_no_plan(input, {.floor = packed.arena, .bound_by = "", .largest = {}}, context);

@@ -2,6 +2,7 @@
 
 #include "cli/solve_forms.h"
 #include "cli/table.h"
+#include "cli/waiting.h"
 #include "fmt/format.h"
 
 #include "base/error.h"
@@ -105,7 +106,8 @@ template <class File>
 int solve_any_chain(const SolveInput& input, const File& file, std::int64_t stages,
                     Context& context) {
   refuse_flags_of_op_graphs(input.flags);
-  const auto outcome = api::solve_chain(file, input.flags.options);
+  const auto outcome = while_waiting(context, "planning " + input.flags.file,
+                                     [&] { return api::solve_chain(file, input.flags.options); });
   if (const auto* below = std::get_if<planner::ChainInfeasible>(&outcome)) {
     return report_no_plan(input, {.floor = below->floor, .bound_by = "", .largest = {}}, context);
   }

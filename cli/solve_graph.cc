@@ -2,6 +2,7 @@
 
 #include "cli/solve_forms.h"
 #include "cli/table.h"
+#include "cli/waiting.h"
 #include "fmt/format.h"
 
 namespace reprise::cli {
@@ -109,7 +110,8 @@ void print_report(const SolveInput& input, const planner::OpGraphFile& file,
 }  // namespace
 
 int solve_form(const SolveInput& input, const planner::OpGraphFile& file, Context& context) {
-  const auto outcome = api::solve_graph(file, input.flags.options);
+  const auto outcome = while_waiting(context, "planning " + input.flags.file,
+                                     [&] { return api::solve_graph(file, input.flags.options); });
   if (const auto* infeasible = std::get_if<planner::Infeasible>(&outcome)) {
     return report_no_plan(input, *infeasible, context);
   }

@@ -12,6 +12,7 @@
 #include "cli/report.h"
 #include "cli/table.h"
 #include "cli/values.h"
+#include "cli/waiting.h"
 #include "fmt/format.h"
 
 #include "api/chunk.h"
@@ -184,10 +185,11 @@ Bytes least_floor(const std::vector<PreparedTraining>& graphs, api::PlanOptions 
 // Heeds a stop after the first point, so that there is something to report.
 Sweep measure_all(const std::vector<PreparedTraining>& graphs, const api::PlanOptions& options,
                   const std::vector<Bytes>& budgets, const std::vector<std::string>& planners,
-                  const Context& context) {
+                  const Context& context, Waiting& waiting) {
   Sweep sweep{.points = {}, .wanted = budgets.size() * planners.size()};
   for (const Bytes budget : budgets) {
     for (const std::string& planner : planners) {
+      waiting.tell(fmt::format("point {} of {}", sweep.points.size() + 1, sweep.wanted));
       sweep.points.push_back(measure(graphs, options, planner, budget));
       if (sweep.points.size() == 1) context.begin_stoppable();
       if (context.stop != nullptr && context.stop->load()) return sweep;
@@ -207,6 +209,7 @@ int run_sweep(const SweepFlags& flags, Context& context) {
   const PreparedTraining& prepared = graphs.front();
   for (const std::string& warning : prepared.warnings)
     context.err << "warning: " << warning << "\n";
+  Waiting waiting(context, "planning " + options.model);
   // Without a limit keep_all is what auto takes; its report says the floor of auto, too.
   api::PlanOptions unlimited = options.session.plan;
   unlimited.planner = "auto";
@@ -218,7 +221,9 @@ int run_sweep(const SweepFlags& flags, Context& context) {
 
   const Bytes floor = least_floor(graphs, options.session.plan, flags.planners, whole);
   const std::vector<Bytes> budgets = spread(floor, whole.keep_all_bytes, flags.budgets);
-  const Sweep sweep = measure_all(graphs, options.session.plan, budgets, flags.planners, context);
+  const Sweep sweep =
+      measure_all(graphs, options.session.plan, budgets, flags.planners, context, waiting);
+  waiting.stop();
   const std::vector<Point>& points = sweep.points;
   if (sweep.stopped_early()) context.err << "warning: " << sweep.stop_text() << "\n";
   if (!flags.csv.empty()) write_file(flags.csv, csv_of(points));

@@ -78,7 +78,7 @@ int run_train(const Flags& flags, Context& context) {
   if (options.session.ranks && options.session.ranks->rank() != 0)
     return run_silently(options, context);
   if (!flags.data_given) context.err << "no --data given: training on synthetic data\n";
-  Watcher watcher(context);
+  Watcher watcher(context, "planning " + options.model);
   const auto outcome =
       flags.devices ? api::train_on_devices(options, *flags.devices, timeout, watcher.hooks())
                     : api::train(options, watcher.hooks());

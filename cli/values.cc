@@ -36,8 +36,10 @@ std::int64_t parse_whole(std::string_view flag, std::string_view text, std::int6
   const char* end = text.data() + text.size();
   const auto [rest, code] = std::from_chars(text.data(), end, value);
   if (code != std::errc() || rest != end || value < low || value > high) {
-    const std::string range = high == kNoLimit ? fmt::format("of at least {}", low)
-                                               : fmt::format("from {} to {}", low, high);
+    const bool too_large = code == std::errc::result_out_of_range && !text.starts_with('-');
+    const std::string range = high != kNoLimit ? fmt::format("from {} to {}", low, high)
+                              : too_large      ? fmt::format("of at least {} and below 2^63", low)
+                                               : fmt::format("of at least {}", low);
     throw base::input_error("{} '{}': expected a whole number {}", flag, text, range);
   }
   return value;

@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "cli/report.h"
+#include "cli/waiting.h"
 #include "fmt/format.h"
 
 #include "runtime/progress.h"
@@ -10,10 +11,13 @@
 namespace reprise::cli {
 
 struct Watcher::Impl {
-  explicit Impl(Context& run_context)
-      : context(run_context), line(run_context.err, {.terminal = run_context.err_is_terminal}) {}
+  Impl(Context& run_context, const std::string& what)
+      : context(run_context),
+        line(run_context.err, {.terminal = run_context.err_is_terminal}),
+        waiting(run_context, what) {}
 
   void print(const std::string& text) {
+    waiting.stop();
     std::istringstream lines(text);
     for (std::string each; std::getline(lines, each);) line.print(each);
   }
@@ -35,9 +39,11 @@ struct Watcher::Impl {
 
   Context& context;
   runtime::ProgressLine line;
+  Waiting waiting;  // until there is something else to say
 };
 
-Watcher::Watcher(Context& context) : impl_(std::make_unique<Impl>(context)) {}
+Watcher::Watcher(Context& context, const std::string& what)
+    : impl_(std::make_unique<Impl>(context, what)) {}
 Watcher::~Watcher() = default;
 
 api::TrainHooks Watcher::hooks() {
@@ -50,6 +56,7 @@ api::TrainHooks Watcher::hooks() {
 }
 
 void Watcher::finish() {
+  impl_->waiting.stop();
   impl_->line.finish();
 }
 

@@ -14,7 +14,8 @@ namespace reprise::cli {
 
 class Watcher {
  public:
-  explicit Watcher(Context& context);
+  // `what` goes on before the plan is there: "planning mlp".
+  Watcher(Context& context, const std::string& what);
   ~Watcher();
   Watcher(const Watcher&) = delete;
   Watcher& operator=(const Watcher&) = delete;

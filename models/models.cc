@@ -121,6 +121,24 @@ bool takes_dropout(std::string_view name) {
   return name == "mlp" || name == "vgg16" || name == "lstm" || name == "gru";
 }
 
+// More would not be planned in any time, and most of such numbers are slips.
+void require_possible_size(std::string_view name, const ModelOptions& options, bool sequence) {
+  constexpr std::int64_t kMost = 1'000'000;
+  if (options.layers > kMost) {
+    throw base::input_error("--layers {}: model '{}' takes at most {}", options.layers, name,
+                            kMost);
+  }
+  if (!sequence) return;
+  const std::int64_t chunks =
+      options.seq_len / options.chunk + (options.seq_len % options.chunk == 0 ? 0 : 1);
+  if (chunks > kMost / options.layers) {
+    throw base::input_error(
+        "--seq-len {} in chunks of {}: {} chunks of {} layers are more than {} nodes; use a larger "
+        "--chunk",
+        options.seq_len, options.chunk, chunks, options.layers, kMost);
+  }
+}
+
 }  // namespace
 
 const std::vector<ModelInfo>& all_models() {
@@ -147,7 +165,7 @@ ModelOptions complete_options(std::string_view name, const ModelOptions& options
   complete.chunk = std::min(complete.chunk,
                             complete.seq_len);  // a chunk longer than the sequence is the sequence
   if (!options.stateful && !entry.info.sequence) {
-    throw base::input_error("stateful = false: model '{}' carries no state between windows", name);
+    throw base::input_error("--stateless: model '{}' carries no state between windows", name);
   }
   if (options.dropout < 0 || options.dropout >= 1) {
     throw base::input_error("--dropout {}: must lie in [0, 1)", options.dropout);
@@ -156,6 +174,7 @@ ModelOptions complete_options(std::string_view name, const ModelOptions& options
     throw base::input_error("--dropout {}: model '{}' has no place for dropout", options.dropout,
                             name);
   }
+  require_possible_size(name, complete, entry.info.sequence);
   return complete;
 }
 

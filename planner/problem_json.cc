@@ -47,11 +47,7 @@ std::int64_t whole_number(const Json& value, std::int64_t low, const std::string
 }
 
 std::string parse_message(std::string_view text, const Json::exception& error) {
-  std::string_view what = error.what();
-  if (const std::size_t close = what.find("] "); close != std::string_view::npos) {
-    what.remove_prefix(close + 2);
-  }
-  std::string message = fmt::format("the problem is no JSON: {}", what);
+  std::string message = fmt::format("the problem is no JSON: {}", base::json_reason(error.what()));
   if (const auto* at = dynamic_cast<const Json::parse_error*>(&error)) {
     const std::size_t end = std::min(at->byte + 10, text.size());
     const std::size_t begin = at->byte > 40 ? std::min(at->byte - 40, end) : 0;

@@ -8,12 +8,14 @@
 #include <utility>
 #include <zlib.h>
 
+#include "base/bytes.h"
 #include "base/error.h"
 
 namespace reprise::runtime {
 namespace {
 
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
+constexpr base::Bytes kMostStreamBytes = base::kGiB;  // of a pipe or device: it may have no end
 
 class PlainSource final : public ByteSource {
  public:
@@ -21,9 +23,11 @@ class PlainSource final : public ByteSource {
       : ByteSource(path.string()), file_(std::fopen(path.c_str(), "rb"), &std::fclose) {
     if (!file_) throw base::input_error("cannot read '{}': {}", name(), std::strerror(errno));
     std::error_code ignored;
-    if (std::filesystem::is_directory(path, ignored)) {
+    const std::filesystem::file_status status = std::filesystem::status(path, ignored);
+    if (std::filesystem::is_directory(status)) {
       throw base::input_error("cannot read '{}': it is a folder", name());
     }
+    has_end_ = std::filesystem::is_regular_file(status);
   }
 
   std::size_t read(std::span<std::uint8_t> into) override {
@@ -31,11 +35,20 @@ class PlainSource final : public ByteSource {
     if (got < into.size() && std::ferror(file_.get()) != 0) {
       throw base::input_error("cannot read '{}': {}", name(), std::strerror(errno));
     }
+    bytes_ += static_cast<base::Bytes>(got);
+    if (!has_end_ && bytes_ > kMostStreamBytes) {
+      throw base::input_error(
+          "cannot read '{}': it is no regular file and gives more than {}; "
+          "save it as a file",
+          name(), base::format_bytes(kMostStreamBytes));
+    }
     return got;
   }
 
  private:
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
+  base::Bytes bytes_ = 0;  // read so far
+  bool has_end_ = true;
 };
 
 // zlib's own file functions pass over garbage behind the stream and read what is not gzip as it is;

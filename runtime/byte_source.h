@@ -13,7 +13,7 @@
 namespace reprise::runtime {
 
 // Every fault is Error(kInput) naming the file: not there, a folder, not in gzip form, cut off,
-// damaged (checksum), bytes behind the end of the gzip stream.
+// damaged (checksum), bytes behind the end of the gzip stream, more than 1 GiB of a pipe or device.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;

@@ -18,7 +18,8 @@ json parse(const std::vector<std::uint8_t>& bytes, const std::string& file) {
   try {
     return json::parse(bytes);
   } catch (const json::exception& error) {
-    throw base::input_error("'{}' is not JSON: {}", file, error.what());
+    throw base::input_error("'{}' is no table of costs, as 'reprise profile' writes it: {}", file,
+                            base::json_reason(error.what()));
   }
 }
 

@@ -37,7 +37,8 @@ class StrictParser {
         return accept(depth, event, value);
       });
     } catch (const json::exception& error) {
-      throw base::input_error("'{}': the header is not JSON: {}", file_, error.what());
+      throw base::input_error("'{}': the header is not JSON: {}", file_,
+                              base::json_reason(error.what()));
     }
   }
 

@@ -26,6 +26,15 @@ void install(int signal) {
   sigaction(signal, &action, nullptr);
 }
 
+// A job that a script starts in the background has SIGINT ignored. Who sends it one nevertheless
+// wants it to end, and not only once it trains.
+void heed(int signal) {
+  struct sigaction action = {};
+  if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) {
+    std::signal(signal, SIG_DFL);
+  }
+}
+
 void catch_signals() {
   install(SIGINT);
   install(SIGTERM);
@@ -36,6 +45,8 @@ void catch_signals() {
 int main(int argc, char** argv) {
   std::ios::sync_with_stdio(false);
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of the write that names it
+  heed(SIGINT);
+  heed(SIGTERM);
   const std::vector<std::string> args(argv + (argc > 0 ? 1 : 0), argv + argc);
   return reprise::cli::run(args, std::cout, std::cerr,
                            {.err_is_terminal = isatty(STDERR_FILENO) == 1,

@@ -18,8 +18,8 @@ TEST(ParseBytes, ReadsUnitsExactly) {
 }
 
 TEST(ParseBytes, RejectsNonsenseByName) {
-  for (const char* text :
-       {"", "abc", "-1", "1.5", "MiB", "3XB", "1..2kB", "9999999999999999999", "9000000TiB"}) {
+  for (const char* text : {"", "abc", "-1", "1.5", "MiB", "3XB", "1..2kB", "9999999999999999999",
+                           "9000000TiB", "0.00000000000000000001GB"}) {
     try {
       (void)parse_bytes(text);
       FAIL() << "accepted '" << text << "'";

@@ -48,7 +48,10 @@ TEST(Flags, WrongValuesOfModelAndRunNameFlagValueAndRule) {
       {{"--data", ""}, {"--data", "''"}},
       {{"--steps", "0"}, {"--steps", "'0'", "at least 1"}},
       {{"--epochs", "x"}, {"--epochs", "'x'", "whole number"}},
-      {{"--steps", "3", "--epochs", "2"}, {"--steps", "--epochs"}},
+      {{"--steps", "3", "--epochs", "2"}, {"--steps", "--epochs", "leave one of the two out"}},
+      {{"--batch", "9223372036854775808"}, {"--batch", "below 2^63"}},
+      {{"--layers", "1000001"}, {"--layers 1000001", "mlp", "at most 1000000"}},
+      {{"--costs", "/dev/null"}, {"/dev/null", "reprise profile", "unexpected end of input"}},
       {{"--lr", "-0.1"}, {"--lr", "'-0.1'", "at least 0"}},
       {{"--lr", "nan"}, {"--lr", "'nan'"}},
       {{"--lr-schedule", "linear"}, {"--lr-schedule", "linear"}},
@@ -86,6 +89,7 @@ TEST(Flags, WrongBudgetsAndPlannersNameFlagValueAndRule) {
       {{"--budget", "0%"}, {"--budget", "'0%'", "percentage"}},
       {{"--budget", "-10%"}, {"--budget", "'-10%'", "percentage"}},
       {{"--budget", "5 parsecs"}, {"--budget", "parsecs"}},
+      {{"--budget", "9999999999GiB"}, {"--budget", "9999999999GiB", "beyond 2^63"}},
       {{"--planner", "magic"}, {"--planner", "magic", "keep_all"}},
       {{"--segments", "0"}, {"--segments", "'0'", "from 1"}},
       {{"--segments", "4"}, {"--segments", "4", "--planner segments"}},
@@ -95,17 +99,21 @@ TEST(Flags, WrongBudgetsAndPlannersNameFlagValueAndRule) {
 }
 
 TEST(Flags, WrongUseOfTheParserIsInputToo) {
-  expect_refused({"train"}, {"--model"});
+  expect_refused({"train"}, {"--model NAME is missing"});
   expect_refused({"train", "--model"}, {"--model"});
+  EXPECT_THAT(run_cli({"train", "--model"}).err,
+              HasSubstr("--model: its value is missing; expected NAME"));
+  expect_refused({"train", "--model", "mlp", "--augment=5"}, {"--augment '5'", "takes no value"});
   expect_refused({"train", "--model", "resnet21"}, {"--model", "'resnet21'", "resnet20"});
   expect_refused({"train", "--model", "mlp", "--bach", "4"}, {"'--bach'", "did you mean --batch?"});
   expect_refused({"train", "--model", "mlp", "extra"}, {"'extra'"});
   expect_refused({"plan", "--model", "mlp", "--steps", "4"}, {"'--steps'"});
-  expect_refused({"train", "--model", "mlp", "--batch", "4", "--batch", "8"}, {"--batch"});
+  expect_refused({"train", "--model", "mlp", "--batch", "4", "--batch", "8"},
+                 {"--batch is given 2 times (4, 8); give it once"});
   expect_refused({"sweep", "--model", "mlp", "--budgets", "1"}, {"--budgets", "'1'", "from 2"});
   expect_refused({"sweep", "--model", "mlp", "--planners", "auto,,x"}, {"--planners", "empty"});
   expect_refused({"sweep", "--model", "mlp", "--planners", "auto,x"}, {"x", "keep_all"});
-  expect_refused({"show"}, {"file"});
+  expect_refused({"show"}, {"FILE is missing"});
   expect_refused({"show", "/no/such/file"}, {"/no/such/file", "No such file"});
   expect_refused({"show", "/tmp"}, {"/tmp", "folder"});
   expect_refused({"map", "--out", "x.svg"}, {"plan file", "--model"});
@@ -120,6 +128,9 @@ TEST(Flags, WrongUseOfTheParserIsInputToo) {
 TEST(Flags, ModelsRefuseFlagsTheyDoNotTake) {
   expect_refused({"plan", "--model", "resnet20", "--seq-len", "8"}, {"resnet20", "--seq-len"});
   expect_refused({"plan", "--model", "lstm", "--image", "3x8x8"}, {"lstm", "--image"});
+  expect_refused({"plan", "--model", "mlp", "--stateless"}, {"mlp", "--stateless"});
+  expect_refused({"plan", "--model", "lstm", "--seq-len", "4000000", "--chunk", "1"},
+                 {"--seq-len 4000000", "4000000 chunks", "--chunk"});
 }
 
 TEST(Flags, EveryFlagReachesTheRun) {

@@ -1,8 +1,15 @@
 // How a training run ends other than at its last step: divergence, signals, and what its JSON says.
 
 #include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
 
 #include "cli/command.h"
 
@@ -72,6 +79,36 @@ TEST(RunEnd, AStoppedRunSaysSoInItsDocument) {
   const Json whole = train({"--steps", "2"}).document();
   EXPECT_EQ(whole.at("stopped_early"), false);
   EXPECT_THAT(whole.at("warnings").dump(), Not(HasSubstr("stopped early")));
+}
+
+// A script's background job starts with SIGINT ignored.
+TEST(RunEnd, AnInterruptEndsAProgramThatWasStartedWithInterruptsIgnored) {
+  const TempFolder folder;
+  const std::string pipe = (folder / "plan").string();
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    std::signal(SIGINT, SIG_IGN);
+    execl(REPRISE_PROGRAM, REPRISE_PROGRAM, "show", pipe.c_str(), nullptr);
+    _exit(127);
+  }
+  ASSERT_GT(child, 0);
+  // It reads when this end can be opened, and then waits for a text that never comes.
+  int writer = -1;
+  for (int tries = 0; writer < 0 && tries < 6000; ++tries) {
+    writer = open(pipe.c_str(), O_WRONLY | O_NONBLOCK);
+    if (writer < 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_GE(writer, 0);
+  kill(child, SIGINT);
+  int status = 0;
+  for (int tries = 0; tries < 6000 && waitpid(child, &status, WNOHANG) == 0; ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  kill(child, SIGKILL);
+  close(writer);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(WTERMSIG(status), SIGINT);
 }
 
 // Where signals begin to be caught: what had been said by then, and how often.

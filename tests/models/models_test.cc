@@ -196,7 +196,7 @@ TEST(Models, RefuseWrongOptionsByName) {
   EXPECT_THAT(message("mlp", {.dropout = 1}), testing::HasSubstr("--dropout 1"));
   EXPECT_THAT(message("lstm", {.height = 8}), testing::HasSubstr("--image (height) 8"));
   EXPECT_THAT(message("lstm", {.chunk = -1}), testing::HasSubstr("--chunk -1"));
-  EXPECT_THAT(message("mlp", {.stateful = false}), testing::HasSubstr("stateful"));
+  EXPECT_THAT(message("mlp", {.stateful = false}), testing::HasSubstr("--stateless"));
   EXPECT_THAT(message("unet", {.layers = 3}), testing::HasSubstr("28x28 is no multiple of 8"));
   EXPECT_THAT(message("unet", {.layers = 70}), testing::HasSubstr("at most 8 times"));
   EXPECT_THAT(message("vgg16", {.height = 16, .width = 16}), testing::HasSubstr("stage5.pool"));

@@ -189,7 +189,7 @@ TEST(CostFile, ReadsWhatItWroteAndNamesDamage) {
     EXPECT_THAT(message, HasSubstr("bad.json"));
     return message;
   };
-  EXPECT_THAT(error_with(""), HasSubstr("is not JSON"));
+  EXPECT_THAT(error_with(""), HasSubstr("is no table of costs"));
   EXPECT_THAT(error_with("[]"), HasSubstr("is no cost table"));
   EXPECT_THAT(error_with("{}"), HasSubstr("no field 'format'"));
   EXPECT_THAT(error_with(R"({"format":1})"), HasSubstr("format 1; this program reads 2"));
