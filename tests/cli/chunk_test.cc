@@ -52,7 +52,9 @@ TEST(ChunkFlag, ASweepTakesTheBestLengthAtEachBudget) {
   const Ran ran =
       run_cli(with({"sweep", "--json", "--budgets", "3", "--planners", "segments"}, kTinyLstm));
   ASSERT_EQ(ran.code, 0) << ran.out;
-  for (const Json& point : ran.document().at("points")) {
+  const Json document = ran.document();
+  ASSERT_EQ(document.at("points").size(), 3U);
+  for (const Json& point : document.at("points")) {
     if (point.at("feasible").get<bool>()) {
       EXPECT_GT(point.at("chunk"), 0);
     }
