@@ -54,7 +54,7 @@ bool is_echo(const std::exception_ptr& thrown) {
 // What the devices came to, and who failed first.
 class Ends {
  public:
-  explicit Ends(std::size_t devices) : outcomes_(devices), thrown_(devices) {}
+  explicit Ends(std::size_t devices) : outcomes_(devices), faults_(devices) {}
 
   void ended(std::size_t device, Outcome outcome) {
     const std::lock_guard lock(mutex_);
@@ -62,7 +62,7 @@ class Ends {
   }
   void failed(std::size_t device, std::exception_ptr thrown) {
     const std::lock_guard lock(mutex_);
-    thrown_[device] = std::move(thrown);
+    faults_[device] = std::move(thrown);
     order_.push_back(device);
   }
 
@@ -70,18 +70,18 @@ class Ends {
   // device 0 says it.
   [[nodiscard]] Outcome result() {
     if (order_.empty()) return std::move(*outcomes_[0]);
-    if (thrown_[0] && !is_echo(thrown_[0])) rethrow_from(0, thrown_[0]);
+    if (faults_[0] && !is_echo(faults_[0])) rethrow_from(0, faults_[0]);
     const auto culprit = std::find_if(order_.begin(), order_.end(), [&](std::size_t device) {
-      return !is_echo(thrown_[device]);
+      return !is_echo(faults_[device]);
     });
     const std::size_t device = culprit == order_.end() ? order_.front() : *culprit;
-    rethrow_from(device, thrown_[device]);
+    rethrow_from(device, faults_[device]);
   }
 
  private:
   std::mutex mutex_;
   std::vector<std::optional<Outcome>> outcomes_;
-  std::vector<std::exception_ptr> thrown_;
+  std::vector<std::exception_ptr> faults_;
   std::vector<std::size_t> order_;  // of those that failed
 };
 
