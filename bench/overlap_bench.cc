@@ -63,9 +63,10 @@ std::int64_t sum_ns(double bytes_per_second, base::Bytes bytes) {
 // Waits for each sum where it starts, when the mode says so.
 class SwitchedCommunicator final : public Communicator {
  public:
-  SwitchedCommunicator(std::unique_ptr<Communicator> inner, const Mode& mode)
+  SwitchedCommunicator(std::unique_ptr<Communicator> inner,
+                       std::shared_ptr<runtime::comm::Arrivals> arrivals, const Mode& mode)
       : inner_(std::make_unique<runtime::comm::ThrottledCommunicator>(
-            std::move(inner),
+            std::move(inner), std::move(arrivals),
             [&mode](std::size_t bytes) {
               return std::chrono::nanoseconds(
                   sum_ns(mode.bytes_per_second, static_cast<base::Bytes>(bytes)));
@@ -157,11 +158,12 @@ class Group {
   // Free steps alone say how quick the link has to be for the kinds that `choose` then lists.
   Measured run(const std::function<std::vector<double>(const Measured&)>& choose) {
     auto ends = runtime::comm::make_thread_group({.world_size = kRanks});
+    const auto arrivals = std::make_shared<runtime::comm::Arrivals>(kRanks);
     std::vector<std::thread> ranks;
     for (int rank = 0; rank < kRanks; ++rank) {
       ranks.emplace_back([&, rank] {
         work(std::make_shared<SwitchedCommunicator>(std::move(ends[static_cast<std::size_t>(rank)]),
-                                                    mode_),
+                                                    arrivals, mode_),
              choose);
       });
     }

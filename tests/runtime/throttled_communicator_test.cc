@@ -19,9 +19,10 @@ using ::testing::IsEmpty;
 GroupKind throttled_kind(std::chrono::microseconds per_operation) {
   return {"throttled", [=](const CommOptions& options) -> MakeEnd {
             const MakeEnd inner = threads_kind().make(options);
+            const auto arrivals = std::make_shared<Arrivals>(options.world_size);
             return [=](int rank) -> std::unique_ptr<Communicator> {
               return std::make_unique<ThrottledCommunicator>(
-                  inner(rank), [=](std::size_t) { return per_operation; });
+                  inner(rank), arrivals, [=](std::size_t) { return per_operation; });
             };
           }};
 }
@@ -40,6 +41,20 @@ TEST(ThrottledCommunicator, TakesItsTimeWhileTheCallerGoesOn) {
     EXPECT_GE(Clock::now() - begin, 200ms);
     EXPECT_THAT(x, Each(3.0F));
     EXPECT_THAT(y, Each(20.0F));
+  });
+  EXPECT_THAT(thrown, Each(IsEmpty()));
+}
+
+// Rank 1 comes 100 ms late, each time: the time of an operation counts from then.
+TEST(ThrottledCommunicator, CountsFromWhenTheLastRankIsThere) {
+  const auto thrown = run_ranks(throttled_kind(50ms), world(2), [](Communicator& end) {
+    std::vector<float> x(5, 1);
+    for (int i = 0; i < 3; ++i) {
+      const auto begin = Clock::now();
+      if (end.rank() == 1) std::this_thread::sleep_for(100ms);
+      end.all_reduce(std::span(x));
+      EXPECT_GE(Clock::now() - begin, 145ms);  // they part within a moment of each other
+    }
   });
   EXPECT_THAT(thrown, Each(IsEmpty()));
 }
