@@ -38,6 +38,16 @@ models::ModelOptions options_of_micro_batch(models::ModelOptions all, const Shar
   return all;
 }
 
+void require_even_ranks(const models::Model& model, std::int64_t batch, const Shard& shard,
+                        bool batch_norm_over_ranks) {
+  if (batch % shard.ranks == 0 || batch_norm_over_ranks) return;
+  if (!has(model, graph::OpKind::kBatchNorm)) return;
+  throw base::input_error(
+      "--batch {} over {} ranks: the last parts are padded, and padding would count in each "
+      "rank's statistics of batch norm; take a multiple of {}, or --sync-batch-norm",
+      batch, shard.ranks, shard.ranks);
+}
+
 void require_micro_batches(const models::Model& model, std::int64_t batch, const Shard& shard,
                            bool batch_norm_over_ranks) {
   if (shard.micro_batches == 1) return;

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstring>
-#include <numeric>
 #include <span>
 #include <utility>
 
 #include "api/carried_state.h"
 #include "api/chunk.h"
 #include "api/data_source.h"
+#include "api/divergence.h"
+#include "api/evaluation.h"
 #include "api/micro_batches.h"
 #include "api/replicas.h"
 #include "api/resume.h"
@@ -18,7 +18,6 @@
 #include "api/trace.h"
 #include "base/error.h"
 #include "runtime/memory_info.h"
-#include "runtime/snapshot.h"
 
 namespace reprise::api {
 namespace {
@@ -52,40 +51,8 @@ void complete_rate(graph::Optimizer& optimizer, std::int64_t total_steps) {
       optimizer);
 }
 
-double rate_at(const graph::Optimizer& optimizer, std::int64_t step) {
-  return std::visit(
-      [&](const auto& attributes) { return attributes.rate.at(static_cast<std::uint64_t>(step)); },
-      optimizer);
-}
-
 bool skips_nonfinite(const graph::Optimizer& optimizer) {
   return std::visit([](const auto& attributes) { return attributes.skip_nonfinite; }, optimizer);
-}
-
-bool all_finite(const std::vector<std::byte>& plain) {
-  for (std::size_t at = 0; at + sizeof(float) <= plain.size(); at += sizeof(float)) {
-    float value = 0;
-    std::memcpy(&value, plain.data() + at, sizeof(value));
-    if (!std::isfinite(value)) return false;
-  }
-  return true;
-}
-
-// Inference forms of the model, largest first: Session takes the first that fits the arena of
-// training.
-std::vector<models::Model> evaluation_candidates(std::string_view name,
-                                                 models::ModelOptions options, bool sequence,
-                                                 std::vector<models::ModelOptions>& tried) {
-  options.training = false;
-  std::vector<models::Model> candidates;
-  std::int64_t& size =
-      sequence ? options.seq_len : options.batch;  // carried state fixes the batch of sequences
-  for (;; size /= 2) {
-    if (sequence) options.chunk = std::min(options.chunk, options.seq_len);
-    candidates.push_back(models::make_model(name, options));
-    tried.push_back(options);
-    if (size <= 1) return candidates;
-  }
 }
 
 // One run: owns what lives as long as the loop.
@@ -158,7 +125,6 @@ class Run {
   [[nodiscard]] bool stopped() const { return ranks_ != nullptr ? stop_agreed_ : stop_asked(); }
   [[nodiscard]] bool is_first() const { return shard_.rank == 0; }
   [[nodiscard]] float loss_of_all(float own, const std::vector<float>& weights);
-  void require_trainable_over_ranks(const models::Model& model) const;
   void note(const std::string& text) const {
     if (hooks_.note) hooks_.note(text);
   }
@@ -180,9 +146,6 @@ class Run {
   void trace(const runtime::StepRecord& record);
   void evaluate();
   [[nodiscard]] bool skipped(float loss);
-  void require_finite_loss(float loss) const;
-  void require_finite_state() const;
-  [[nodiscard]] Diverged diverged(const std::string& what, std::int64_t step) const;
   void save();
   void finish();
 
@@ -218,7 +181,7 @@ std::optional<planner::Infeasible> Run::take_best_chunk() {
 
 std::optional<planner::Infeasible> Run::make_session() {
   const models::Model model = models::make_model(options_.model, local_options_);
-  if (ranks_ != nullptr) require_trainable_over_ranks(model);
+  require_even_ranks(model, model_options_.batch, shard_, options_.session.synchronise_batch_norm);
   require_micro_batches(model, model_options_.batch, shard_,
                         options_.session.synchronise_batch_norm);
   const bool sequence = model_options_.seq_len > 0;
@@ -282,7 +245,7 @@ void Run::step() {
   const float loss = loss_of_all(session_->finish_step(), weights);
   const double all_ms = milliseconds_since(begin);
   if (traced) trace(record);
-  if (!skipped(loss)) require_finite_loss(loss);
+  if (!skipped(loss)) require_finite_loss(options_, *session_, loss, total_steps_);
   report_.losses.push_back(loss);
   data_ms_.push_back(data_ms);
   step_ms_.push_back(all_ms - data_ms);
@@ -327,12 +290,12 @@ bool Run::skipped(float loss) {
   const std::string what =
       fmt::format("the norm of all gradients of step {} of {} is {}, the loss {}", done(),
                   total_steps_, *norm, loss);
-  if (!skips_nonfinite(options_.optimizer)) throw diverged(what, done());
+  if (!skips_nonfinite(options_.optimizer)) throw divergence(options_, what, done());
   ++report_.skipped_steps;
   note(fmt::format("skipped step {}: {}", done(), what));
   if (++skipped_in_a_row_ < kMostSkippedInARow) return true;
-  throw diverged(fmt::format("{} steps in a row were skipped; {}", skipped_in_a_row_, what),
-                 done());
+  throw divergence(
+      options_, fmt::format("{} steps in a row were skipped; {}", skipped_in_a_row_, what), done());
 }
 
 // The first steps warm caches and pages.
@@ -367,45 +330,12 @@ float Run::loss_of_all(float own, const std::vector<float>& weights) {
   return static_cast<float>(sums[0]);
 }
 
-// What would go wrong in silence is refused.
-void Run::require_trainable_over_ranks(const models::Model& model) const {
-  const auto has = [&](graph::OpKind op) {
-    return std::any_of(model.graph.nodes.begin(), model.graph.nodes.end(),
-                       [&](const graph::Node& node) { return node.op == op; });
-  };
-  if (has(graph::OpKind::kBatchNorm) && !options_.session.synchronise_batch_norm &&
-      model_options_.batch % shard_.ranks != 0) {
-    throw base::input_error(
-        "--batch {} over {} ranks: the last parts are padded, and padding would count in each "
-        "rank's statistics of batch norm; take a multiple of {}, or --sync-batch-norm",
-        model_options_.batch, shard_.ranks, shard_.ranks);
-  }
-}
-
 void Run::evaluate() {
   if (!session_->can_evaluate() || evaluated_at_ == done()) return;
-  if (ranks_ != nullptr) copy_statistics_from_first_rank(*session_, *ranks_);
-  // Added up in the order of the parts, whichever rank has them.
-  std::vector<double> losses(static_cast<std::size_t>(source_->evaluation_parts()));
-  std::int64_t items_and_correct[2] = {0, 0};
-  session_->begin_evaluation();
-  for (std::int64_t i = shard_.rank; i < source_->evaluation_parts(); i += shard_.ranks) {
-    const DataSource::EvaluationPart part = source_->fill_evaluation(*session_, i);
-    const Session::Evaluation result = session_->evaluate();
-    losses[static_cast<std::size_t>(i)] =
-        static_cast<double>(result.loss) * static_cast<double>(part.divisor);
-    items_and_correct[0] += part.items;
-    items_and_correct[1] += result.correct;
-  }
-  session_->end_evaluation();
+  const Scores scores = api::evaluate(*session_, *source_, shard_, ranks_);
   evaluated_at_ = done();
-  if (ranks_ != nullptr) {
-    ranks_->all_reduce(std::span(losses));
-    ranks_->all_reduce(std::span<std::int64_t>(items_and_correct));
-  }
-  const auto items = static_cast<double>(items_and_correct[0]);
-  report_.test_loss = std::accumulate(losses.begin(), losses.end(), 0.0) / items;
-  report_.test_accuracy = static_cast<double>(items_and_correct[1]) / items;
+  report_.test_loss = scores.loss;
+  report_.test_accuracy = scores.accuracy;
   if (!std::isfinite(*report_.test_loss)) {
     warn(fmt::format("the evaluation after step {} has a loss of {}", done(), *report_.test_loss));
   }
@@ -417,42 +347,10 @@ void Run::evaluate() {
   }
 }
 
-Diverged Run::diverged(const std::string& what, std::int64_t step) const {
-  std::string text = fmt::format(
-      "training diverged: {} (learning rate {}); use a smaller --lr, or --warmup, and look for "
-      "odd values in the data",
-      what, rate_at(options_.optimizer, step - 1));
-  if (!options_.save_folder.empty()) {
-    const auto kept = runtime::snapshots_newest_first(options_.save_folder);
-    text += "; nothing of this state was saved";
-    for (std::size_t i = 0; i < kept.size(); ++i) {
-      text +=
-          fmt::format("{}{}", i == 0 ? "; earlier snapshots are kept: " : ", ", kept[i].string());
-    }
-  }
-  return Diverged(text);
-}
-
-void Run::require_finite_loss(float loss) const {
-  if (std::isfinite(loss)) return;
-  throw diverged(fmt::format("the loss of step {} of {} is {}", done(), total_steps_, loss),
-                 done());
-}
-
-// A step whose loss was fine may have made the values that the next one fails on.
-void Run::require_finite_state() const {
-  for (const Session::Variable& variable : session_->variables()) {
-    if (variable.dtype != graph::DType::kF32 || all_finite(session_->read(variable.name))) continue;
-    throw diverged(fmt::format("after step {} of {} '{}' holds values that are not finite", done(),
-                               total_steps_, variable.name),
-                   done());
-  }
-}
-
 void Run::save() {
   if (options_.save_folder.empty() || saved_at_ == done()) return;
   saved_at_ = done();
-  require_finite_state();
+  require_finite_state(options_, *session_, total_steps_);
   RunFacts facts{
       .settings = settings_, .steps_per_epoch = source_->steps_per_epoch(), .ranks = shard_.ranks};
   if (ranks_ != nullptr) {
@@ -468,7 +366,7 @@ void Run::finish() {
   report_.stopped_early = done() < total_steps_;
   if (!stopped()) evaluate();
   if (ranks_ != nullptr) require_same_replicas(*session_, *ranks_);
-  require_finite_state();
+  require_finite_state(options_, *session_, total_steps_);
   save();
   if (report_.stopped_early) {
     warn(fmt::format("stopped early, after step {} of {}{}", done(), total_steps_,
