@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "api/prepare.h"
+#include "base/error.h"
 #include "schedule/buckets.h"
 
 namespace reprise::api {
@@ -30,8 +31,18 @@ ClusterReport::World estimate(const schedule::PlannedStep& step,
 std::variant<ClusterReport, planner::Infeasible> simulate_cluster(const TrainOptions& options,
                                                                   const ClusterOptions& cluster) {
   const Bytes bucket_bytes = options.session.bucket_bytes;
-  const PreparedTraining prepared =
-      prepare_training(options, graph::TrainingOptions::Ranks{.bucket_bytes = bucket_bytes});
+  graph::TrainingOptions::Ranks ranks{.bucket_bytes = bucket_bytes};
+  if (options.session.synchronise_batch_norm) {
+    if (cluster.worlds.size() != 1) {
+      throw base::input_error(
+          "--sync-batch-norm: its sums have a row for each rank, so {} worlds are as many "
+          "different "
+          "steps; give --world one number",
+          cluster.worlds.size());
+    }
+    ranks.batch_norm_over = cluster.worlds.front();
+  }
+  const PreparedTraining prepared = prepare_training(options, ranks);
   auto outcome = plan_step(prepared.graph, options.session.plan, prepared.costs);
   if (auto* infeasible = std::get_if<planner::Infeasible>(&outcome)) return std::move(*infeasible);
   auto& planned = std::get<PlannedTraining>(outcome);

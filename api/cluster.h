@@ -35,7 +35,8 @@ struct ClusterReport {
 
 // Plans the step that each of several ranks runs (options.model_options.batch is that of one rank,
 // options.session.bucket_bytes cuts the sums) and estimates it for every number of ranks. Error
-// (kInput) for data that is needed and cannot be read.
+// (kInput) for data that is needed and cannot be read, and for several numbers of ranks with a
+// batch norm over all of them.
 [[nodiscard]] std::variant<ClusterReport, planner::Infeasible> simulate_cluster(
     const TrainOptions& options, const ClusterOptions& cluster);
 

@@ -53,6 +53,24 @@ TEST(Simulate, EfficiencyIsComputedOverStep) {
   }
 }
 
+// Each batch norm adds a sum of its moments, one of its gradient's, and what makes and takes them;
+// the sums of its scale and shift are among the latter.
+TEST(Simulate, BatchNormOverTheRanksIsInTheStep) {
+  const std::vector<std::string> args = {
+      "simulate", "--costs", "analytic", "--planner", "keep_all", "--model", "resnet20",  "--image",
+      "1x8x8",    "--batch", "4",        "--json",    "--world",  "4",       "--latency", "100us"};
+  const auto own = run_cli(args).document();
+  const auto over_all = run_cli(with(args, {"--sync-batch-norm"})).document();
+  // resnet20 has 19 of them, and each of the 38 sums is waited for at once: 6 hops of a ring of 4.
+  EXPECT_GE(over_all["worlds"][0]["ring"]["step_ns"].get<double>(),
+            own["worlds"][0]["ring"]["step_ns"].get<double>() + 30 * 6 * 100e3);
+  std::vector<std::string> several = with(args, {"--sync-batch-norm"});
+  several[13] = "2..8";
+  const Ran refused = run_cli(several);
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.error_message(), HasSubstr("give --world one number"));
+}
+
 // Latency alone: a ring of 1024 takes 2046 hops for each sum, a tree 20.
 TEST(Simulate, LatencyOfManyRanksIsForTrees) {
   const auto document = simulate({"--json", "--world", "2,1024", "--link", "100GB/s", "--latency",
