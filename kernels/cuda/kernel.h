@@ -9,6 +9,7 @@
 
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/step_values.h"
+#include "kernels/cuda/update_batch.h"
 
 namespace reprise::kernels::cuda {
 
@@ -20,6 +21,7 @@ struct Run {
   std::size_t algorithm = 0;  // of those the kernel booked
   Device& device;
   const StepValues* step = nullptr;
+  UpdateBatch& updates;
   const std::string& node;  // its name, for errors
 
   [[nodiscard]] cudaStream_t stream() const { return device.compute(); }
@@ -40,8 +42,9 @@ struct Run {
 class Kernel {
  public:
   virtual ~Kernel() = default;
-  // Queues on run.stream() what writes every byte of the outputs. Allocates nothing, waits for
-  // nothing, and queues the same calls with the same arguments each time.
+  // Queues on run.stream() what writes every byte of the outputs, or, for an update, adds it to
+  // run.updates. Allocates nothing, waits for nothing, and queues the same calls with the same
+  // arguments each time.
   virtual void execute(const Run& run) = 0;
 };
 

@@ -18,6 +18,28 @@ class NamedRange {
   NamedRange& operator=(const NamedRange&) = delete;
 };
 
+bool joins_batch(const graph::Node& node) {
+  return node.op == graph::OpKind::kSgd || node.op == graph::OpKind::kAdam;
+}
+
+// While instructions of a step are queued; updates of one that fails are forgotten.
+class StepScope {
+ public:
+  StepScope(bool& in_step, UpdateBatch& updates) : in_step_(in_step), updates_(updates) {
+    in_step_ = true;
+  }
+  ~StepScope() {
+    in_step_ = false;
+    updates_.drop();
+  }
+  StepScope(const StepScope&) = delete;
+  StepScope& operator=(const StepScope&) = delete;
+
+ private:
+  bool& in_step_;
+  UpdateBatch& updates_;
+};
+
 }  // namespace
 
 CudaProgram::CudaProgram(const graph::Graph& graph, std::shared_ptr<Device> device,
@@ -49,18 +71,27 @@ CudaProgram::CudaProgram(const graph::Graph& graph, std::shared_ptr<Device> devi
     kernels_.push_back(std::move(booked.kernel));
   }
   step_ = std::make_unique<StepBuffer>(device_, memory_, std::move(scalars));
+  updates_.reserve(graph.nodes.size());
 }
 
-void CudaProgram::run(NodeId node, const Call& call, const graph::StepContext& context) {
-  const NamedRange range(prepared_.graph.nodes[node].name);
-  step_->set(context);
+void CudaProgram::queue(NodeId node, const Call& call) {
+  const graph::Node& of = prepared_.graph.nodes[node];
+  const NamedRange range(of.name);
+  if (!joins_batch(of)) updates_.flush(device_->compute());
   kernels_[node]->execute({.inputs = call.inputs,
                            .outputs = call.outputs,
                            .workspace = call.workspace,
                            .algorithm = static_cast<std::size_t>(call.algorithm),
                            .device = *device_,
                            .step = step_->on_device(),
-                           .node = prepared_.graph.nodes[node].name});
+                           .updates = updates_,
+                           .node = of.name});
+  if (!in_step_) updates_.flush(device_->compute());
+}
+
+void CudaProgram::run(NodeId node, const Call& call, const graph::StepContext& context) {
+  step_->set(context);
+  queue(node, call);
 }
 
 std::int64_t CudaProgram::timed_run(NodeId node, const Call& call,
@@ -68,7 +99,8 @@ std::int64_t CudaProgram::timed_run(NodeId node, const Call& call,
   if (!stopwatch_) stopwatch_ = std::make_unique<Stopwatch>(device_);
   step_->set(context);
   stopwatch_->start();
-  run(node, call, context);
+  queue(node, call);
+  updates_.flush(device_->compute());
   return stopwatch_->stop_ns();
 }
 
@@ -77,12 +109,22 @@ void CudaProgram::run_step(const graph::StepContext& context, Tape* tape,
   device_->make_current();
   step_->set(context);
   staging_.join();
-  const auto queue = [&] { instructions(context); };
+  const auto all = [&] {
+    const StepScope scope(in_step_, updates_);
+    instructions(context);
+    updates_.flush(device_->compute());
+  };
   if (tape == nullptr) {
-    queue();
+    all();
   } else {
-    static_cast<CudaTape*>(tape)->run(queue);
+    static_cast<CudaTape*>(tape)->run(all);
   }
+}
+
+// The batch that comes next may overwrite what lies before the mark.
+void CudaProgram::mark(std::size_t number) {
+  updates_.flush(device_->compute());
+  staging_.mark(number);
 }
 
 std::unique_ptr<Tape> CudaProgram::make_tape() {

@@ -26,13 +26,14 @@ class CudaProgram final : public Program {
   void run_step(const graph::StepContext& context, Tape* tape,
                 const std::function<void(const graph::StepContext&)>& instructions) override;
   [[nodiscard]] std::unique_ptr<Tape> make_tape() override;
-  void mark(std::size_t number) override { staging_.mark(number); }
+  void mark(std::size_t number) override;
   void begin_import(ValueId value, std::span<const std::byte> plain, std::byte* stored,
                     std::size_t mark) override;
   void import_value(ValueId value, std::span<const std::byte> plain, std::byte* stored) override;
   void export_value(ValueId value, const std::byte* stored, std::span<std::byte> plain) override;
 
  private:
+  void queue(NodeId node, const Call& call);
   void check_size(ValueId id, std::size_t bytes) const;
 
   std::shared_ptr<Device> device_;
@@ -42,6 +43,8 @@ class CudaProgram final : public Program {
   base::IdVector<NodeId, std::unique_ptr<Kernel>> kernels_;
   IdLimits limits_;
   std::unique_ptr<StepBuffer> step_;
+  UpdateBatch updates_;
+  bool in_step_ = false;  // updates may wait for their neighbours
   Staging staging_;
   std::unique_ptr<Stopwatch> stopwatch_;  // once something is timed
 };

@@ -86,9 +86,14 @@ std::unique_ptr<Kernel> plan_sgd(Booking& b) {
                              .guard = guard_settings(a)};
   b.flops((momentum ? 7.0 : 4.0) * static_cast<double>(count));
   return make_kernel([=](const Run& run) {
-    launch_sgd(settings, scalars(run, rate), guarded ? run.input(last) : nullptr, run.input(0),
-               run.input(1), momentum ? run.input(2) : nullptr, run.output(0),
-               momentum ? run.output(1) : nullptr, count, run.stream());
+    run.updates.add(settings, scalars(run, rate), guarded ? run.input(last) : nullptr,
+                    {.p = run.input(0),
+                     .g = run.input(1),
+                     .m = momentum ? run.input(2) : nullptr,
+                     .p_out = run.output(0),
+                     .m_out = momentum ? run.output(1) : nullptr,
+                     .count = count},
+                    run.stream());
   });
 }
 
@@ -132,9 +137,16 @@ std::unique_ptr<Kernel> plan_adam(Booking& b) {
       .guard = guard_settings(a)};
   b.flops(14.0 * static_cast<double>(count));
   return make_kernel([=](const Run& run) {
-    launch_adam(settings, scalars(run), at, guarded ? run.input(4) : nullptr, run.input(0),
-                run.input(1), run.input(2), run.input(3), run.output(0), run.output(1),
-                run.output(2), count, run.stream());
+    run.updates.add(settings, scalars(run), at, guarded ? run.input(4) : nullptr,
+                    {.p = run.input(0),
+                     .g = run.input(1),
+                     .m = run.input(2),
+                     .v = run.input(3),
+                     .p_out = run.output(0),
+                     .m_out = run.output(1),
+                     .v_out = run.output(2),
+                     .count = count},
+                    run.stream());
   });
 }
 

@@ -35,14 +35,45 @@ __device__ inline std::int64_t all_threads() {
   return static_cast<std::int64_t>(gridDim.x) * blockDim.x;
 }
 
-// SGD with momentum as PyTorch has it (dampening 0).
+// Arrays of one allocation that one launch updates. What an update reads and writes of array k
+// lies at[0][k], at[1][k], ... floats from a common base; kRoles of them.
+constexpr int kTableArrays = 48;
+template <int kRoles>
+struct UpdateTable {
+  std::int64_t at[kRoles][kTableArrays];
+  std::int64_t count[kTableArrays];
+  int blocks[kTableArrays];  // that work on it
+};
+constexpr std::int64_t kElementsPerBlock = 4096;
+
+// What this block works on: of one array the elements [begin, end).
+struct Part {
+  int array;
+  std::int64_t begin, end;
+};
+template <int kRoles>
+__device__ inline Part part_of_block(const UpdateTable<kRoles>& table) {
+  int block = static_cast<int>(blockIdx.x);
+  int array = 0;
+  while (block >= table.blocks[array]) block -= table.blocks[array++];
+  const std::int64_t begin = block * kElementsPerBlock;
+  const std::int64_t end = begin + kElementsPerBlock;
+  return {array, begin, end < table.count[array] ? end : table.count[array]};
+}
+
+// SGD with momentum as PyTorch has it (dampening 0). Roles: p, g, p', m, m'.
 template <bool kMomentum>
-__global__ void sgd_kernel(SgdSettings s, const double* scalars, const float* norm, const float* p,
-                           const float* g, const float* m, float* p_out, float* m_out,
-                           std::int64_t count) {
+__global__ void sgd_kernel(SgdSettings s, UpdateTable<5> table, const double* scalars,
+                           const float* norm, float* base) {
   const auto rate = static_cast<float>(scalars[0]);
   const Guard guard = guard_of(s.guard, norm);
-  for (std::int64_t i = first_index(); i < count; i += all_threads()) {
+  const Part part = part_of_block(table);
+  const float* p = base + table.at[0][part.array];
+  const float* g = base + table.at[1][part.array];
+  float* p_out = base + table.at[2][part.array];
+  const float* m = base + table.at[3][part.array];
+  float* m_out = base + table.at[4][part.array];
+  for (std::int64_t i = part.begin + threadIdx.x; i < part.end; i += kBlock) {
     const float parameter = p[i];
     float velocity = kMomentum ? m[i] : 0.0F;
     float next = parameter;
@@ -59,16 +90,23 @@ __global__ void sgd_kernel(SgdSettings s, const double* scalars, const float* no
   }
 }
 
-// Adam (Kingma and Ba 2015), and AdamW (Loshchilov and Hutter 2019) when decoupled.
-__global__ void adam_kernel(AdamSettings s, const double* scalars, AdamScalars at,
-                            const float* norm, const float* p, const float* g, const float* m,
-                            const float* v, float* p_out, float* m_out, float* v_out,
-                            std::int64_t count) {
+// Adam (Kingma and Ba 2015), and AdamW (Loshchilov and Hutter 2019) when decoupled. Roles: p, g, m,
+// v, p', m', v'.
+__global__ void adam_kernel(AdamSettings s, UpdateTable<7> table, const double* scalars,
+                            AdamScalars at, const float* norm, float* base) {
   const auto rate = static_cast<float>(scalars[at.rate]);
   const auto root_correction = static_cast<float>(scalars[at.root_correction]);
   const auto shrink = static_cast<float>(scalars[at.shrink]);
   const Guard guard = guard_of(s.guard, norm);
-  for (std::int64_t i = first_index(); i < count; i += all_threads()) {
+  const Part part = part_of_block(table);
+  const float* p = base + table.at[0][part.array];
+  const float* g = base + table.at[1][part.array];
+  const float* m = base + table.at[2][part.array];
+  const float* v = base + table.at[3][part.array];
+  float* p_out = base + table.at[4][part.array];
+  float* m_out = base + table.at[5][part.array];
+  float* v_out = base + table.at[6][part.array];
+  for (std::int64_t i = part.begin + threadIdx.x; i < part.end; i += kBlock) {
     float parameter = p[i];
     float first = m[i];
     float second = v[i];
@@ -130,31 +168,101 @@ __global__ void root_of_sum_kernel(const double* partial, std::int64_t parts, fl
 
 }  // namespace
 
-void launch_sgd(const SgdSettings& s, const double* scalars, const float* norm, const float* p,
-                const float* g, const float* m, float* p_out, float* m_out, std::int64_t count,
-                cudaStream_t stream) {
-  if (count == 0) return;
-  const auto n = static_cast<std::size_t>(count);
-  const std::size_t state = m == nullptr ? 0 : n;
-  launch("sgd", m == nullptr ? sgd_kernel<false> : sgd_kernel<true>, grid_for(count), dim3(kBlock),
-         stream,
-         {reads(scalars, 1), reads(norm, norm == nullptr ? 0 : 1), reads(p, n), reads(g, n),
-          reads(m, state), writes(p_out, n), writes(m_out, state)},
-         s, scalars, norm, p, g, m, p_out, m_out, count);
+namespace {
+
+// Fills a table, and what its launch touches.
+template <int kRoles>
+class Tabulated {
+ public:
+  explicit Tabulated(float* base) : base_(base) {}
+
+  void reads(int role, const float* data, std::int64_t count) {
+    table_.at[role][arrays_] = data - base_;
+    touched_.push_back(cuda::reads(data, static_cast<std::size_t>(count)));
+  }
+  void writes(int role, float* data, std::int64_t count) {
+    table_.at[role][arrays_] = data - base_;
+    touched_.push_back(cuda::writes(data, static_cast<std::size_t>(count)));
+  }
+  void next(std::int64_t count) {
+    table_.count[arrays_] = count;
+    table_.blocks[arrays_] = static_cast<int>((count + kElementsPerBlock - 1) / kElementsPerBlock);
+    blocks_ += table_.blocks[arrays_++];
+  }
+  void touch(Touched touched) { touched_.push_back(touched); }
+
+  [[nodiscard]] float* base() const { return base_; }
+  [[nodiscard]] const UpdateTable<kRoles>& table() const { return table_; }
+  [[nodiscard]] dim3 grid() const { return dim3(static_cast<unsigned>(blocks_)); }
+  [[nodiscard]] std::span<const Touched> touched() const { return touched_.all(); }
+
+ private:
+  struct List {
+    std::array<Touched, kRoles * kTableArrays + 4> items;
+    std::size_t size = 0;
+    void push_back(const Touched& item) { items[size++] = item; }
+    [[nodiscard]] std::span<const Touched> all() const { return std::span(items).first(size); }
+  };
+  float* base_;
+  UpdateTable<kRoles> table_{};
+  List touched_;
+  int arrays_ = 0;
+  std::int64_t blocks_ = 0;
+};
+
+// `launch_some` for as many arrays as a table takes, again and again.
+template <class Arrays, class F>
+void launch_in_tables(std::span<const Arrays> arrays, F&& launch_some) {
+  while (!arrays.empty()) {
+    const auto some = arrays.first(std::min<std::size_t>(arrays.size(), kTableArrays));
+    launch_some(some);
+    arrays = arrays.subspan(some.size());
+  }
+}
+
+}  // namespace
+
+void launch_sgd(const SgdSettings& s, const double* scalars, const float* norm,
+                std::span<const SgdArrays> arrays, cudaStream_t stream) {
+  launch_in_tables(arrays, [&](std::span<const SgdArrays> some) {
+    Tabulated<5> t(some.front().p_out);
+    const bool momentum = some.front().m != nullptr;
+    for (const SgdArrays& a : some) {
+      t.reads(0, a.p, a.count);
+      t.reads(1, a.g, a.count);
+      t.writes(2, a.p_out, a.count);
+      if (momentum) t.reads(3, a.m, a.count);
+      if (momentum) t.writes(4, a.m_out, a.count);
+      t.next(a.count);
+    }
+    t.touch(reads(scalars, 1));
+    if (norm != nullptr) t.touch(reads(norm, 1));
+    launch("sgd", momentum ? sgd_kernel<true> : sgd_kernel<false>, t.grid(), dim3(kBlock), stream,
+           t.touched(), s, t.table(), scalars, norm, t.base());
+  });
 }
 
 void launch_adam(const AdamSettings& s, const double* scalars, const AdamScalars& at,
-                 const float* norm, const float* p, const float* g, const float* m, const float* v,
-                 float* p_out, float* m_out, float* v_out, std::int64_t count,
-                 cudaStream_t stream) {
-  if (count == 0) return;
-  const auto n = static_cast<std::size_t>(count);
-  launch(
-      "adam", adam_kernel, grid_for(count), dim3(kBlock), stream,
-      {reads(scalars + at.rate, 1), reads(scalars + at.root_correction, 1),
-       reads(scalars + at.shrink, 1), reads(norm, norm == nullptr ? 0 : 1), reads(p, n),
-       reads(g, n), reads(m, n), reads(v, n), writes(p_out, n), writes(m_out, n), writes(v_out, n)},
-      s, scalars, at, norm, p, g, m, v, p_out, m_out, v_out, count);
+                 const float* norm, std::span<const AdamArrays> arrays, cudaStream_t stream) {
+  launch_in_tables(arrays, [&](std::span<const AdamArrays> some) {
+    Tabulated<7> t(some.front().p_out);
+    for (const AdamArrays& a : some) {
+      t.reads(0, a.p, a.count);
+      t.reads(1, a.g, a.count);
+      t.reads(2, a.m, a.count);
+      t.reads(3, a.v, a.count);
+      t.writes(4, a.p_out, a.count);
+      t.writes(5, a.m_out, a.count);
+      t.writes(6, a.v_out, a.count);
+      t.next(a.count);
+    }
+    t.touch(reads(scalars + at.rate, 1));
+    t.touch(reads(scalars + at.root_correction, 1));
+    t.touch(reads(scalars + at.shrink, 1));
+    if (norm != nullptr) t.touch(reads(norm, 1));
+    launch("adam", adam_kernel, t.grid(), dim3(kBlock), stream, t.touched(), s, t.table(), scalars,
+           at, norm, t.base());
+  });
 }
 
 void launch_guarded_assign(const float* norm, const std::int32_t* variable, const std::int32_t* x,

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cuda_runtime.h>
+#include <span>
 
 namespace reprise::kernels::cuda {
 
@@ -14,6 +15,7 @@ namespace reprise::kernels::cuda {
 struct GuardSettings {
   double clip_norm = 0.0;
   bool skip_nonfinite = false;
+  friend bool operator==(const GuardSettings&, const GuardSettings&) = default;
 };
 
 struct SgdSettings {
@@ -21,11 +23,16 @@ struct SgdSettings {
   float weight_decay = 0.0F;
   bool nesterov = false;
   GuardSettings guard;
+  friend bool operator==(const SgdSettings&, const SgdSettings&) = default;
 };
-// scalars[0]: the learning rate. `m` and `m_out` are null without momentum.
+struct SgdArrays {
+  const float *p, *g, *m;
+  float *p_out, *m_out;  // `m` and `m_out` are null without momentum, in all arrays of a launch
+  std::int64_t count;
+};
+// All arrays in one launch; they lie in one allocation. scalars[0]: the learning rate.
 void launch_sgd(const SgdSettings& settings, const double* scalars, const float* norm,
-                const float* p, const float* g, const float* m, float* p_out, float* m_out,
-                std::int64_t count, cudaStream_t stream);
+                std::span<const SgdArrays> arrays, cudaStream_t stream);
 
 struct AdamSettings {
   float beta1, beta2;
@@ -33,15 +40,22 @@ struct AdamSettings {
   float epsilon;
   float coupled_decay;  // added to the gradient
   GuardSettings guard;
+  friend bool operator==(const AdamSettings&, const AdamSettings&) = default;
 };
 // Three scalars, wherever they lie: the rate with the correction of the first moment,
 // 1 / sqrt(1 - beta2^t), and 1 - rate * decoupled weight decay.
 struct AdamScalars {
   std::int64_t rate, root_correction, shrink;
+  friend bool operator==(const AdamScalars&, const AdamScalars&) = default;
 };
+struct AdamArrays {
+  const float *p, *g, *m, *v;
+  float *p_out, *m_out, *v_out;
+  std::int64_t count;
+};
+// As launch_sgd().
 void launch_adam(const AdamSettings& settings, const double* scalars, const AdamScalars& at,
-                 const float* norm, const float* p, const float* g, const float* m, const float* v,
-                 float* p_out, float* m_out, float* v_out, std::int64_t count, cudaStream_t stream);
+                 const float* norm, std::span<const AdamArrays> arrays, cudaStream_t stream);
 
 // variable' = x, or variable where norm[0] is not finite. `norm` is not null.
 void launch_guarded_assign(const float* norm, const std::int32_t* variable, const std::int32_t* x,

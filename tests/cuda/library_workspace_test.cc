@@ -45,10 +45,12 @@ std::vector<float> run_with_workspace_at(const graph::Graph& graph, std::size_t 
   const std::byte* const inputs[] = {reinterpret_cast<const std::byte*>(a.get()),
                                      reinterpret_cast<const std::byte*>(b.get())};
   std::byte* const outputs[] = {reinterpret_cast<std::byte*>(y.get())};
+  kernels::cuda::UpdateBatch updates;  // stays empty
   booked.kernel->execute(Run{.inputs = inputs,
                              .outputs = outputs,
                              .workspace = arena.get() + offset,
                              .device = device,
+                             .updates = updates,
                              .node = node.name});
   return y.values();
 }

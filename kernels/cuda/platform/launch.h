@@ -8,7 +8,8 @@
 // __syncthreads, __syncwarp, __shfl_sync and its kind (up, down, xor) with full masks,
 // atomicAdd on int, float4 and its kind, fminf, expf and other functions of <cmath>. No cooperative
 // groups, no inline PTX, no textures, no CUB. Pointers are arguments of their own, never members of
-// a struct that is one: the tests translate them.
+// a struct that is one: the tests translate them. Many arrays of one allocation go as one pointer
+// and their distances from it.
 
 #ifndef __CUDACC__
 // A quoted include looks beside the kernel source first and so comes here; this one goes by the
@@ -19,6 +20,7 @@
 #include <cstddef>
 #include <cuda_runtime.h>
 #include <initializer_list>
+#include <span>
 
 #include "kernels/cuda/status.h"
 
@@ -44,13 +46,18 @@ template <class T>
 // blocks is no error: nothing is started.
 template <class... Parameters, class... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block,
-            cudaStream_t stream, std::initializer_list<Touched> /*touched*/,
-            Arguments... arguments) {
+            cudaStream_t stream, std::span<const Touched> /*touched*/, Arguments... arguments) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
   // clang-format off
   kernel<<<grid, block, 0, stream>>>(static_cast<Parameters>(arguments)...);
   // clang-format on
   check(cudaGetLastError(), name);
+}
+template <class... Parameters, class... Arguments>
+void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block,
+            cudaStream_t stream, std::initializer_list<Touched> touched, Arguments... arguments) {
+  launch(name, kernel, grid, block, stream, std::span(touched.begin(), touched.size()),
+         arguments...);
 }
 
 }  // namespace reprise::kernels::cuda

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cuda_runtime.h>
 #include <initializer_list>
+#include <span>
 #include <tuple>
 #include <type_traits>
 #include <vector>
@@ -51,7 +52,7 @@ template <class T>
 
 template <class... Parameters, class... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block,
-            cudaStream_t stream, std::initializer_list<Touched> touched, Arguments... arguments) {
+            cudaStream_t stream, std::span<const Touched> touched, Arguments... arguments) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
   std::vector<test::cuda::Range> ranges;
   for (const Touched& t : touched)
@@ -71,6 +72,12 @@ void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 blo
         given);
   };
   check(test::cuda::enqueue(stream, name, ranges, work), name);
+}
+template <class... Parameters, class... Arguments>
+void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block,
+            cudaStream_t stream, std::initializer_list<Touched> touched, Arguments... arguments) {
+  launch(name, kernel, grid, block, stream, std::span(touched.begin(), touched.size()),
+         arguments...);
 }
 
 }  // namespace reprise::kernels::cuda
