@@ -159,7 +159,7 @@ std::filesystem::path trace_path(const std::filesystem::path& path, const TraceL
 std::filesystem::path write_trace(const std::filesystem::path& path,
                                   const schedule::PlannedStep& planned,
                                   const runtime::StepRecord& record, const TraceLabels& labels) {
-  const std::filesystem::path mine = trace_path(path, labels);
+  std::filesystem::path mine = trace_path(path, labels);
   const std::string text = trace_document(planned, record, labels).dump() + "\n";
   runtime::AtomicFile file(mine);
   file.write(std::as_bytes(std::span(text)));

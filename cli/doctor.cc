@@ -40,6 +40,7 @@ Finding find(const std::string& name, F&& describe) {
 
 std::vector<Finding> find_devices() {
   std::vector<Finding> found;
+  found.reserve(std::size(graph::kBackendNames));
   for (const std::string_view name : graph::kBackendNames) {
     found.push_back(find(std::string(name), [&] {
       return std::string(kernels::make_backend(name, {})->description());

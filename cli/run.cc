@@ -66,7 +66,7 @@ base::Error unknown_command(const std::string& name) {
 
 // "--batch: given 2 times", in our words: CLI11 begins each of these with the flag's name.
 std::string known_flag_error(const CLI::App& app, const CLI::ParseError& error) {
-  const std::string what = error.what();
+  std::string what = error.what();
   const std::string name = what.substr(0, what.find_first_of(": "));
   const CLI::Option* option = app.get_option_no_throw(name);
   if (option == nullptr) return what;

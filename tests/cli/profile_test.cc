@@ -187,7 +187,7 @@ TEST(ProfileCommand, RefusesToMeasureWhatItCannotKeep) {
 
 TEST(ProfileCommand, SaysItInWordsAndIsQuietWithoutATerminal) {
   const Cache cache;
-  const Ran ran = run_cli(with(with({"profile"}, kTiny), {"--repeats", "1", "--rows", "3"}));
+  const Ran ran = run_cli(with(with({"profile"}, kTiny), {"--repeats", "1", "--rows", "16"}));
   EXPECT_EQ(ran.code, 0);
   for (const char* word : {"share", "matmul", "us", "a step, over", "more; --rows", "kept in"}) {
     EXPECT_THAT(ran.out, HasSubstr(word)) << ran.out;
