@@ -438,7 +438,8 @@ bool Session::arena_is_on_device() const {
   return impl_->backend->memory() != nullptr;
 }
 Bytes Session::device_overhead_bytes() const {
-  return impl_->backend->overhead_bytes();
+  const Bytes of_sums = impl_->device_sums ? impl_->device_sums->reserved_bytes() : 0;
+  return impl_->backend->overhead_bytes() + of_sums;
 }
 const std::vector<Session::Variable>& Session::variables() const {
   return impl_->variables;

@@ -124,7 +124,7 @@ class Session {
   [[nodiscard]] Bytes peak_bytes_measured() const;
   [[nodiscard]] Bytes arena_bytes() const;
   [[nodiscard]] bool arena_is_on_device() const;
-  // Of a device's memory, what context and libraries hold beside the arena.
+  // Of a device's memory, what context, libraries and sums over ranks hold beside the arena.
   [[nodiscard]] Bytes device_overhead_bytes() const;
   // 64-bit FNV-1a hash over name and plain bytes of every persistent value, in name order.
   [[nodiscard]] std::uint64_t state_hash() const;

@@ -52,7 +52,7 @@ std::string summary(const api::TrainReport& report) {
                              " of the process: program, libraries, data set");
   if (report.device_overhead_bytes) {
     facts.add("",
-              exact_bytes(*report.device_overhead_bytes) + " of the GPU: context and libraries");
+              exact_bytes(*report.device_overhead_bytes) + " of the GPU: context, libraries, sums over ranks");
   }
   facts.add("state hash", hash_text(report.state_hash));
   return facts.text();
