@@ -51,8 +51,8 @@ std::string summary(const api::TrainReport& report) {
   facts.add("beside it", exact_bytes(report.process_overhead_bytes) +
                              " of the process: program, libraries, data set");
   if (report.device_overhead_bytes) {
-    facts.add("",
-              exact_bytes(*report.device_overhead_bytes) + " of the GPU: context, libraries, sums over ranks");
+    facts.add("", exact_bytes(*report.device_overhead_bytes) +
+                      " of the GPU: context, libraries, sums over ranks");
   }
   facts.add("state hash", hash_text(report.state_hash));
   return facts.text();
