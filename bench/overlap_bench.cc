@@ -33,6 +33,7 @@
 #include "bench/batch.h"
 #include "models/model.h"
 #include "runtime/comm/thread_communicator.h"
+#include "runtime/comm/thread_priority.h"
 #include "schedule/cluster.h"
 #include "schedule/usage.h"
 #include "tests/support/throttled_communicator.h"
@@ -393,6 +394,10 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 10'000));
   CLI11_PARSE(app, argc, argv);
   take_fastest = take == "fastest";
+  runtime::comm::ThreadPriority priority{};
+  std::thread([&] { priority = runtime::comm::raise_thread_priority(); }).join();
+  std::cout << fmt::format("communication threads: {} priority\n",
+                           runtime::comm::thread_priority_name(priority));
   std::cout << fmt::format(
       "{:<24} {:>5} {:>8} {:>3} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7} {:>8} "
       "{:>7}\n",

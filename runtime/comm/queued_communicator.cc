@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "runtime/comm/thread_priority.h"
+
 namespace reprise::runtime::comm {
 namespace {
 
@@ -75,6 +77,7 @@ Ticket QueuedCommunicator::enqueue(Operation operation) {
 }
 
 void QueuedCommunicator::loop() {
+  raise_thread_priority();
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return stopping_ || (!waiting_.empty() && !failure_); });
