@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "planner/cost_bound.h"
+#include "planner/hold_sums.h"
 #include "planner/lowering.h"
 #include "planner/spread_sums.h"
 #include "runtime/processor_info.h"
@@ -74,7 +75,11 @@ std::variant<PlannedTraining, planner::Infeasible> plan_step(const graph::Prepar
   report.budget_bytes = request.budget;
   auto outcome = strategy.plan(request);
   if (auto* infeasible = std::get_if<planner::Infeasible>(&outcome)) return std::move(*infeasible);
-  const auto& plan = std::get<planner::Plan>(outcome);
+  // No more than keeping everything takes, however much the budget allows.
+  auto& found = std::get<planner::Plan>(outcome);
+  const Bytes room = std::max(found.arena, std::min(request.budget, keep_all.arena));
+  const planner::Plan plan =
+      planner::hold_sums(prepared, problem, std::move(found), room, request.packing);
 
   result.step = schedule::PlannedStep{
       .prepared = prepared,

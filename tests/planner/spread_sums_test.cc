@@ -8,33 +8,22 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "graph/builder.h"
 #include "schedule/buckets.h"
 #include "schedule/verify.h"
 #include "tests/planner/plan_checks.h"
 #include "tests/planner/prepared_model.h"
+#include "tests/planner/sums_case.h"
 
 namespace reprise::planner {
 namespace {
 
 using graph::OpKind;
 using schedule::Schedule;
+using testing::distance;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-// Three layers of 64 x 64 weights on `rows` rows.
-graph::PreparedGraph deep(std::int64_t rows, bool updates_last = false) {
-  graph::Builder b("deep");
-  auto x = b.input("x", {rows, 64});
-  for (int i = 0; i < 3; ++i)
-    x = b.relu(b.matmul(x, b.parameter(fmt::format("w{}", i), {64, 64}), {}));
-  b.set_loss(
-      b.mean_squared_error(x, b.input("target", {rows, 64}), graph::Reduction::kMean, "loss"));
-  graph::TrainingOptions options;
-  options.updates_last = updates_last;
-  options.ranks.emplace().bytes_under_way = 0;  // autodiff awaits every sum at once
-  return testing::prepare_without_backend(graph::make_training_graph(b.finish(), options).graph);
-}
+using testing::names;
+using testing::three_layers;
 
 struct Case {
   graph::PreparedGraph prepared;
@@ -53,18 +42,6 @@ Case spread(graph::PreparedGraph prepared, const Strategy& strategy, bool at_flo
   return made;
 }
 
-std::vector<std::string> names(const Case& made, const Schedule& schedule,
-                               const std::vector<std::string>& prefixes) {
-  std::vector<std::string> found;
-  for (const auto& each : schedule.instructions) {
-    const std::string& name = made.prepared.graph.nodes[each.node].name;
-    const bool wanted = std::any_of(prefixes.begin(), prefixes.end(),
-                                    [&](const auto& prefix) { return name.starts_with(prefix); });
-    if (wanted) found.push_back(name);
-  }
-  return found;
-}
-
 void expect_only_reordered(const Case& made) {
   EXPECT_THAT(schedule::verify(made.prepared, made.after), IsEmpty());
   EXPECT_EQ(made.after.slots, made.before.slots);
@@ -72,18 +49,6 @@ void expect_only_reordered(const Case& made) {
   EXPECT_TRUE(std::is_permutation(made.after.instructions.begin(), made.after.instructions.end(),
                                   made.before.instructions.begin(),
                                   made.before.instructions.end()));
-}
-
-// The more distance, the more instructions between begin and wait.
-std::int64_t distance(const Case& made, const Schedule& schedule) {
-  std::int64_t sum = 0, at = 0;
-  for (const auto& each : schedule.instructions) {
-    const OpKind op = made.prepared.graph.nodes[each.node].op;
-    if (op == OpKind::kAllReduce) sum -= at;
-    if (op == OpKind::kAwait) sum += at;
-    ++at;
-  }
-  return sum;
 }
 
 // Gives each gradient, with its sum, a place that nothing else has.
@@ -101,14 +66,14 @@ void take_apart(const graph::PreparedGraph& prepared, Schedule& schedule) {
 }
 
 TEST(SpreadSums, WaitsGoToTheEndWhereNobodyWantsTheBytes) {
-  Case made = spread(deep(1), find_strategy("keep_all"), false);
-  EXPECT_THAT(names(made, made.before, {"reduce/", "await/", "update/"}),
+  Case made = spread(three_layers(1), find_strategy("keep_all"), false);
+  EXPECT_THAT(names(made.prepared, made.before, {"reduce/", "await/", "update/"}),
               ElementsAre("reduce/w2", "await/w2", "update/w2", "reduce/w1", "await/w1",
                           "update/w1", "reduce/w0", "await/w0", "update/w0"));
   take_apart(made.prepared, made.before);
   made.after = spread_sums(made.prepared, made.before);
   expect_only_reordered(made);
-  EXPECT_THAT(names(made, made.after, {"reduce/", "await/", "update/"}),
+  EXPECT_THAT(names(made.prepared, made.after, {"reduce/", "await/", "update/"}),
               ElementsAre("reduce/w2", "reduce/w1", "reduce/w0", "await/w2", "update/w2",
                           "await/w1", "update/w1", "await/w0", "update/w0"));
   EXPECT_TRUE(made.after.instructions.back().node ==
@@ -117,7 +82,7 @@ TEST(SpreadSums, WaitsGoToTheEndWhereNobodyWantsTheBytes) {
 
 // The gradient of w1 takes the bytes of w2's: w2 is awaited and updated just before.
 TEST(SpreadSums, AWaitEndsWhereOtherBytesNeedThePlace) {
-  Case made = spread(deep(1), find_strategy("keep_all"), false);
+  Case made = spread(three_layers(1), find_strategy("keep_all"), false);
   take_apart(made.prepared, made.before);
   Bytes place = -1;
   for (const auto& each : made.before.instructions) {
@@ -129,11 +94,11 @@ TEST(SpreadSums, AWaitEndsWhereOtherBytesNeedThePlace) {
   }
   made.after = spread_sums(made.prepared, made.before);
   EXPECT_THAT(schedule::verify(made.prepared, made.after), IsEmpty());
-  EXPECT_THAT(names(made, made.after, {"reduce/", "await/", "update/"}),
+  EXPECT_THAT(names(made.prepared, made.after, {"reduce/", "await/", "update/"}),
               ElementsAre("reduce/w2", "await/w2", "update/w2", "reduce/w1", "reduce/w0",
                           "await/w1", "update/w1", "await/w0", "update/w0"));
   // Between its begin and its wait is the gradient of the activation, which needs no w2 gradient.
-  EXPECT_GT(distance(made, made.after), distance(made, made.before));
+  EXPECT_GT(distance(made.prepared, made.after), distance(made.prepared, made.before));
 }
 
 TEST(SpreadSums, AnyPlanIsOnlyReorderedAndHidesNoLess) {
@@ -142,9 +107,9 @@ TEST(SpreadSums, AnyPlanIsOnlyReorderedAndHidesNoLess) {
       for (const bool at_floor : {false, true}) {
         SCOPED_TRACE(
             fmt::format("{}, floor {}, updates last {}", strategy->name(), at_floor, updates_last));
-        const Case made = spread(deep(100, updates_last), *strategy, at_floor);
+        const Case made = spread(three_layers(100, updates_last), *strategy, at_floor);
         expect_only_reordered(made);
-        EXPECT_GE(distance(made, made.after), distance(made, made.before));
+        EXPECT_GE(distance(made.prepared, made.after), distance(made.prepared, made.before));
       }
     }
   }
@@ -162,7 +127,7 @@ TEST(SpreadSums, OfRealModelsToo) {
                        .graph),
                find_strategy(planner), std::string(planner) == "auto");
     expect_only_reordered(made);
-    EXPECT_GT(distance(made, made.after), distance(made, made.before));
+    EXPECT_GT(distance(made.prepared, made.after), distance(made.prepared, made.before));
     const auto before = schedule::cut_buckets(made.prepared, made.before, 1 << 20).size();
     const auto after = schedule::cut_buckets(made.prepared, made.after, 1 << 20).size();
     EXPECT_LE(after, before) << planner;  // fewer waits cut a bucket short
