@@ -47,8 +47,11 @@ QueuedCommunicator::QueuedCommunicator(CommOptions options) : options_(std::move
   }
 }
 
-void QueuedCommunicator::start_thread() {
-  thread_ = std::thread([this] { loop(); });
+void QueuedCommunicator::start_thread(bool runs_first) {
+  thread_ = std::thread([this, runs_first] {
+    if (runs_first) raise_thread_priority();
+    loop();
+  });
 }
 
 void QueuedCommunicator::stop_thread() noexcept {
@@ -77,7 +80,6 @@ Ticket QueuedCommunicator::enqueue(Operation operation) {
 }
 
 void QueuedCommunicator::loop() {
-  raise_thread_priority();
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return stopping_ || (!waiting_.empty() && !failure_); });

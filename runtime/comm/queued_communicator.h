@@ -62,8 +62,11 @@ class QueuedCommunicator : public Communicator {
   // What is known of a failure anywhere in the group, operations apart.
   [[nodiscard]] virtual std::optional<Failure> known_failure() const = 0;
 
-  // A derived class starts the thread when it is complete, and stops it before it goes.
-  void start_thread();
+  // A derived class starts the thread when it is complete, and stops it before it goes. One whose
+  // execute() waits for threads like it alone may have it run before those that compute
+  // (thread_priority.h); where a plain thread has to serve it, it would wait for that one the
+  // longer.
+  void start_thread(bool runs_first = false);
   // Ends the thread; operations that have not begun are dropped.
   void stop_thread() noexcept;
   // An operation was started and has not finished.

@@ -142,7 +142,7 @@ class ThreadCommunicator final : public QueuedCommunicator {
  public:
   ThreadCommunicator(CommOptions options, std::shared_ptr<Meeting> meeting)
       : QueuedCommunicator(std::move(options)), meeting_(std::move(meeting)) {
-    start_thread();
+    start_thread(true);
   }
   ~ThreadCommunicator() override {
     if (busy()) interrupt({rank(), "it left the group in the middle of an operation"});

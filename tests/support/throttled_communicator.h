@@ -51,7 +51,7 @@ class ThrottledCommunicator final : public QueuedCommunicator {
         inner_(std::move(inner)),
         arrivals_(std::move(arrivals)),
         delay_(std::move(delay)) {
-    start_thread();
+    start_thread(true);
   }
   ~ThrottledCommunicator() override {
     if (busy()) interrupt({rank(), "it left the group in the middle of an operation"});
