@@ -53,8 +53,8 @@ std::variant<ClusterReport, planner::Infeasible> simulate_cluster(const TrainOpt
   const auto buckets =
       schedule::cut_buckets(planned.step.prepared, planned.step.schedule, bucket_bytes);
   for (const schedule::Bucket& bucket : buckets) report.bucket_bytes.push_back(bucket.bytes);
-  for (const std::int64_t ranks : cluster.worlds)
-    report.worlds.push_back(estimate(planned.step, buckets, ranks, cluster.link));
+  for (const std::int64_t world : cluster.worlds)
+    report.worlds.push_back(estimate(planned.step, buckets, world, cluster.link));
   return report;
 }
 

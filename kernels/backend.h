@@ -112,7 +112,7 @@ class Backend {
   [[nodiscard]] virtual std::string make_group_id() const;
   [[nodiscard]] virtual std::unique_ptr<DeviceSums> join_group(const std::string& id, int rank,
                                                                int world_size,
-                                                               Patience patience) const;
+                                                               const Patience& patience) const;
 };
 
 // Truth for tests: every op by plain loops in double precision. Each f32 value is stored as f64

@@ -17,7 +17,8 @@ std::string Backend::make_group_id() const {
   throw base::device_error("backend {} adds up in the host's memory only", name());
 }
 std::unique_ptr<DeviceSums> Backend::join_group(const std::string& /*id*/, int /*rank*/,
-                                                int /*world_size*/, Patience /*patience*/) const {
+                                                int /*world_size*/,
+                                                const Patience& /*patience*/) const {
   throw base::device_error("backend {} adds up in the host's memory only", name());
 }
 

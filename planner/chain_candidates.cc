@@ -189,6 +189,7 @@ std::vector<std::vector<bool>> uniform_records(const Structure& s, Index first, 
   }
   if (limits.size() > kRecordsOfPeriod) limits.resize(kRecordsOfPeriod);
   std::vector<std::vector<bool>> records;
+  records.reserve(limits.size());
   for (const double limit : limits) records.push_back(cheaper_than(s, limit));
   return records;
 }
@@ -204,6 +205,7 @@ void offer_chains(const Structure& structure, const std::function<bool()>& stop,
     if (share >= wanted && value > limits.back()) limits.push_back(value);
   }
   std::vector<std::vector<bool>> dropped;
+  dropped.reserve(limits.size());
   for (const double limit : limits) dropped.push_back(cheaper_than(structure, limit));
   Views views;
   std::size_t before = 0;

@@ -147,8 +147,8 @@ bool Frontier::offer(Order order, std::string strategy) {
   return taken;
 }
 
-bool Frontier::offer_within(Bytes budget, Order order, std::string strategy, std::int64_t nodes,
-                            const std::function<bool()>& stop) {
+bool Frontier::offer_within(Bytes budget, const Order& order, const std::string& strategy,
+                            std::int64_t nodes, const std::function<bool()>& stop) {
   if (freedom_ == OrderFreedom::kFixed && !is_fixed_order(*problem_, order)) return false;
   Effort effort{packing_, stop};
   effort.packing.search_nodes = nodes;

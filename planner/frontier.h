@@ -21,8 +21,8 @@ class Frontier {
   // algorithms it is taken in with the best choices for each level of memory that tells them apart.
   bool offer(Order order, std::string strategy);
   // The same for one budget, packed with an effort of its own until the arena fits.
-  bool offer_within(Bytes budget, Order order, std::string strategy, std::int64_t nodes,
-                    const std::function<bool()>& stop);
+  bool offer_within(Bytes budget, const Order& order, const std::string& strategy,
+                    std::int64_t nodes, const std::function<bool()>& stop);
   // Repeats the packing of plans with holes at full effort, that of the smallest as pack_within()
   // does.
   void polish(const std::function<bool()>& stop);

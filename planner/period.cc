@@ -71,10 +71,12 @@ std::vector<Index> likely_periods(const std::vector<std::uint64_t>& hashes) {
     }
   }
   std::vector<std::pair<Index, Index>> by_count;  // negative count, period
+  by_count.reserve(count.size());
   for (const auto& [period, times] : count) by_count.emplace_back(-times, period);
   std::sort(by_count.begin(), by_count.end());
   if (by_count.size() > kMostPeriods) by_count.resize(kMostPeriods);
   std::vector<Index> periods;
+  periods.reserve(by_count.size());
   for (const auto& [times, period] : by_count) periods.push_back(period);
   return periods;
 }
@@ -174,6 +176,7 @@ void cut_other(Index first, Index last, const std::vector<Bytes>& across, Index 
 std::vector<Block> find_blocks(const Structure& structure) {
   const Index forward = structure.turn();
   std::vector<std::uint64_t> hashes;
+  hashes.reserve(static_cast<std::size_t>(forward));
   for (Index i = 0; i < forward; ++i) hashes.push_back(op_hash(structure, i));
   std::vector<Run> runs;
   for (const Index period : likely_periods(hashes)) find_runs(hashes, period, runs);

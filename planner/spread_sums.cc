@@ -1,6 +1,7 @@
 #include "planner/spread_sums.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <map>
 #include <utility>
@@ -188,14 +189,11 @@ void Spreading::drop_moves_beside_moved() {
 }
 
 std::vector<Instruction> Spreading::in_new_order() const {
-  // Keys of the new order: place, what goes there first, order there, and the old index.
-  struct Key {
-    std::int64_t place = 0;
-    int rank = 0;  // 0: what goes before the instruction of that place, 1: it itself, 2: behind it
-    std::int64_t order = 0, index = 0;
-    auto operator<=>(const Key&) const = default;
-  };
+  // Keys of the new order: place; what goes before the instruction of that place (0), it itself
+  // (1), what goes behind it (2); order there; the old index.
+  using Key = std::array<std::int64_t, 4>;
   std::vector<Key> keys;
+  keys.reserve(moves_.size());
   for (std::int64_t i = 0; i < count_; ++i) {
     const Move& mine = moves_[static_cast<std::size_t>(i)];
     if (mine.before >= 0) {
@@ -208,7 +206,8 @@ std::vector<Instruction> Spreading::in_new_order() const {
   }
   std::sort(keys.begin(), keys.end());
   std::vector<Instruction> instructions;
-  for (const Key& key : keys) instructions.push_back(at(key.index));
+  instructions.reserve(keys.size());
+  for (const Key& key : keys) instructions.push_back(at(key.back()));
   return instructions;
 }
 

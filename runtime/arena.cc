@@ -25,8 +25,8 @@ constexpr Bytes kHugePageBytes = 2 * base::kMiB;
 
 std::byte* align_pointer(void* pointer, Bytes alignment) {
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
-  const auto mask = static_cast<std::uintptr_t>(alignment) - 1;
-  return reinterpret_cast<std::byte*>((address + mask) & ~mask);
+  const auto above = static_cast<Bytes>(address % static_cast<std::uintptr_t>(alignment));
+  return static_cast<std::byte*>(pointer) + (above == 0 ? 0 : alignment - above);
 }
 
 }  // namespace

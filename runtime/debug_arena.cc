@@ -33,7 +33,7 @@ Bytes StretchedMap::operator()(Bytes offset) const {
 }
 
 DebugArena::DebugArena(const graph::PreparedGraph& prepared, const schedule::Schedule& schedule,
-                       std::shared_ptr<kernels::DeviceMemory> device)
+                       const std::shared_ptr<kernels::DeviceMemory>& device)
     : prepared_(prepared),
       schedule_(schedule),
       map_(schedule),

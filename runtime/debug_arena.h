@@ -44,7 +44,7 @@ class DebugArena {
  public:
   // Both must outlive it. With `device` it lies there, and each instruction is waited for.
   DebugArena(const graph::PreparedGraph& prepared, const schedule::Schedule& schedule,
-             std::shared_ptr<kernels::DeviceMemory> device);
+             const std::shared_ptr<kernels::DeviceMemory>& device);
 
   [[nodiscard]] std::byte* address(Bytes offset) { return arena_.data() + map_(offset); }
   [[nodiscard]] Arena& arena() { return arena_; }

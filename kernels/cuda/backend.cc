@@ -39,9 +39,9 @@ class CudaBackend final : public Backend {
   [[nodiscard]] std::string make_group_id() const override { return make_nccl_id(); }
   [[nodiscard]] std::unique_ptr<DeviceSums> join_group(const std::string& id, int rank,
                                                        int world_size,
-                                                       Patience patience) const override {
+                                                       const Patience& patience) const override {
     auto sums = std::make_unique<NcclSums>(device_);
-    sums->join(id, rank, world_size, std::move(patience));
+    sums->join(id, rank, world_size, patience);
     return sums;
   }
 

@@ -1,6 +1,7 @@
 #include "kernels/cuda/versions.h"
 
 #include <nccl.h>
+#include <tuple>
 
 #include "base/error.h"
 #include "kernels/cuda/status.h"
@@ -10,7 +11,9 @@ namespace {
 
 struct Version {
   int major = 0, minor = 0, patch = 0;
-  friend auto operator<=>(const Version&, const Version&) = default;
+  [[nodiscard]] bool before(const Version& other) const {
+    return std::tie(major, minor, patch) < std::tie(other.major, other.minor, other.patch);
+  }
 };
 
 std::string text(const Version& version) {
@@ -18,7 +21,7 @@ std::string text(const Version& version) {
 }
 
 void require(const char* library, const Version& built, const Version& found) {
-  if (found.major == built.major && found >= built) return;
+  if (found.major == built.major && !found.before(built)) return;
   throw base::device_error(
       "{}: built with {} but {} was found at run time; install {}.x, at least {}, or put it first "
       "in LD_LIBRARY_PATH",

@@ -41,7 +41,7 @@ Prepared prepare(const ChildOptions& options) {
     if (!replaced) prepared.environment.emplace_back(set);
   }
   for (const auto& [name, value] : options.variables)
-    prepared.environment.push_back(name + "=" + value);
+    prepared.environment.push_back(fmt::format("{}={}", name, value));
   for (const std::string& each : options.command)
     prepared.arguments.push_back(const_cast<char*>(each.c_str()));
   for (const std::string& each : prepared.environment)

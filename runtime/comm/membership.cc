@@ -152,7 +152,7 @@ std::optional<Failure> Membership::failure(milliseconds wait) const {
   return failure_;
 }
 
-void Membership::note_failure(Failure failure) {
+void Membership::note_failure(const Failure& failure) {
   {
     const std::lock_guard lock(mutex_);
     if (failure_) return;

@@ -51,7 +51,7 @@ class Membership {
   void wait_for_all();
   void loop();
   void take_frames();
-  void note_failure(Failure failure);
+  void note_failure(const Failure& failure);
   void send(const Frame& frame) noexcept;
   void wake() noexcept;
   [[nodiscard]] Frame progress(FrameType type) const;

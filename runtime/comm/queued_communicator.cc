@@ -74,7 +74,7 @@ Ticket QueuedCommunicator::enqueue(Operation operation) {
   if (failure_) std::rethrow_exception(failure_);
   operation.sequence = ++started_;
   const Ticket ticket{operation.sequence};
-  waiting_.push_back(std::move(operation));
+  waiting_.push_back(operation);
   changed_.notify_all();
   return ticket;
 }
@@ -84,7 +84,7 @@ void QueuedCommunicator::loop() {
   while (true) {
     changed_.wait(lock, [&] { return stopping_ || (!waiting_.empty() && !failure_); });
     if (stopping_) return;
-    const Operation operation = std::move(waiting_.front());
+    const Operation operation = waiting_.front();
     waiting_.pop_front();
     running_ = true;
     lock.unlock();
@@ -166,7 +166,7 @@ Ticket QueuedCommunicator::start_all_reduce_pieces(std::span<const std::span<std
   } else {
     operation.pieces = pieces;
   }
-  return enqueue(std::move(operation));
+  return enqueue(operation);
 }
 
 void QueuedCommunicator::set_watch(OperationWatch watch) {

@@ -1,5 +1,6 @@
 #include "runtime/comm/reduce.h"
 
+#include <cmath>
 #include <cstdint>
 #include <type_traits>
 
@@ -17,13 +18,22 @@ T sum(T a, T b) {
 }
 
 template <class T>
+bool is_nan(T x) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return std::isnan(x);
+  } else {
+    return false;
+  }
+}
+
+template <class T>
 T larger(T a, T b) {
-  return b > a || b != b ? b : a;  // a NaN in `a` stays, since no comparison with it holds
+  return b > a || is_nan(b) ? b : a;  // a NaN in `a` stays, since no comparison with it holds
 }
 
 template <class T>
 T smaller(T a, T b) {
-  return b < a || b != b ? b : a;
+  return b < a || is_nan(b) ? b : a;
 }
 
 template <class T>

@@ -182,7 +182,7 @@ std::uint16_t local_port(const Socket& socket) {
 namespace {
 
 // An IPv4 address that arrives through an IPv6 socket reads "::ffff:10.0.0.1".
-std::string plain(std::string address) {
+std::string plain(const std::string& address) {
   constexpr std::string_view kMapped = "::ffff:";
   return address.starts_with(kMapped) ? address.substr(kMapped.size()) : address;
 }

@@ -57,8 +57,8 @@ class BackendWith final : public kernels::Backend {
   }
   [[nodiscard]] std::string make_group_id() const override { return inner_->make_group_id(); }
   [[nodiscard]] std::unique_ptr<kernels::DeviceSums> join_group(
-      const std::string& id, int rank, int size, kernels::Patience patience) const override {
-    return std::make_unique<Sums>(inner_->join_group(id, rank, size, std::move(patience)), rank);
+      const std::string& id, int rank, int size, const kernels::Patience& patience) const override {
+    return std::make_unique<Sums>(inner_->join_group(id, rank, size, patience), rank);
   }
 
  private:
