@@ -54,7 +54,7 @@ bool is_echo(const std::exception_ptr& thrown) {
 // What the devices came to, and who failed first.
 class Ends {
  public:
-  explicit Ends(std::size_t devices) : outcomes_(devices), faults_(devices) {}
+  explicit Ends(std::size_t devices) : outcomes_(devices) { faults_.resize(devices); }
 
   void ended(std::size_t device, Outcome outcome) {
     const std::lock_guard lock(mutex_);

@@ -19,7 +19,6 @@ namespace {
 
 using runtime::comm::Communicator;
 using runtime::comm::testing::gloo_kind;
-using runtime::comm::testing::group_kinds;
 using runtime::comm::testing::GroupKind;
 using runtime::comm::testing::run_ranks;
 using runtime::comm::testing::threads_kind;

@@ -22,8 +22,6 @@ using runtime::comm::Communicator;
 using runtime::comm::testing::run_ranks;
 using runtime::comm::testing::threads_kind;
 using runtime::comm::testing::world;
-using ::testing::ElementsAre;
-using ::testing::UnorderedElementsAre;
 using Json = nlohmann::ordered_json;
 
 models::Model deep_mlp() {

@@ -175,7 +175,8 @@ TEST(ProfileCommand, ThreadsHaveCostsOfTheirOwn) {
 }
 
 TEST(ProfileCommand, RefusesToMeasureWhatItCannotKeep) {
-  const std::string home = std::getenv("HOME") == nullptr ? "" : std::getenv("HOME");
+  const char* set = std::getenv("HOME");
+  const std::string home = set == nullptr ? "" : set;
   setenv("HOME", "", 1);
   setenv("XDG_CACHE_HOME", "", 1);
   const Ran ran = run_tiny("profile", {});

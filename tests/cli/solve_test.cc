@@ -85,10 +85,10 @@ TEST_F(SolveCommand, PicksOneOfTheChoicesOfEachOp) {
       "ops": [{"inputs": [], "outputs": [0], "recomputable": false,
                "choices": [{"cost": 9}, {"workspace": 6, "cost": 2}]}]})";
   Json document = solve(problem, {"--json", "--budget", "10"}).document();
-  EXPECT_EQ(document["choices"], Json({1}));
+  EXPECT_EQ(document["choices"], Json::array({1}));
   EXPECT_EQ(document["cost"], 2);
   document = solve(problem, {"--json", "--budget", "9"}).document();
-  EXPECT_EQ(document["choices"], Json({0}));
+  EXPECT_EQ(document["choices"], Json::array({0}));
   EXPECT_EQ(document["cost"], 9);
   EXPECT_EQ(document["peak"], 4);
   EXPECT_EQ(document["floor"], 4);

@@ -63,7 +63,8 @@ TEST(DoubleCollectives, SumsAreTheSameOnAllRanks) {
       const float x = static_cast<float>(r.rank + 1);
       const DeviceArray<float> data(Floats{x, 10 * x, 100 * x});
       ASSERT_EQ(all_reduce(r, data), ncclSuccess);
-      const float sum = static_cast<float>(ranks * (ranks + 1) / 2);
+      const int terms = ranks * (ranks + 1) / 2;
+      const auto sum = static_cast<float>(terms);
       EXPECT_EQ(data.values(), (Floats{sum, 10 * sum, 100 * sum}));
       ASSERT_EQ(ncclCommDestroy(r.comm), ncclSuccess);
     });

@@ -75,7 +75,8 @@ template <class Perf>
 cudnnStatus_t list(const ConvolutionCase& c, int wanted, int* returned, Perf* results,
                    std::size_t workspace_limit) {
   if (!c.fits() || wanted < 1) return CUDNN_STATUS_BAD_PARAM;
-  const double work = 2e-9 * static_cast<double>(c.y.count() * c.w.count() / c.w.size[0]);
+  const auto products = c.y.count() * c.w.count() / c.w.size[0];
+  const double work = 2e-9 * static_cast<double>(products);
   *returned = 0;
   for (const Algorithm& a : algorithms(c)) {
     if (*returned == wanted) break;
