@@ -161,6 +161,7 @@ class Group {
     auto ends = runtime::comm::make_thread_group({.world_size = kRanks});
     const auto arrivals = std::make_shared<runtime::comm::Arrivals>(kRanks);
     std::vector<std::thread> ranks;
+    ranks.reserve(kRanks);
     for (int rank = 0; rank < kRanks; ++rank) {
       ranks.emplace_back([&, rank] {
         work(std::make_shared<SwitchedCommunicator>(std::move(ends[static_cast<std::size_t>(rank)]),
