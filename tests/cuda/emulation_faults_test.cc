@@ -41,10 +41,11 @@ __global__ void leave_early(unsigned n) {
 }
 
 __global__ void two_barriers() {
-  if (threadIdx.x < 32)
+  if (threadIdx.x < 32) {
     __syncthreads();
-  else
-    __syncthreads();
+    return;
+  }
+  __syncthreads();
 }
 
 __global__ void barrier_or_warp() {
