@@ -101,7 +101,7 @@ TEST(HoldSums, OfRealModelsTooAndSpreadSumsGoesOnFromThere) {
   models::ModelOptions small{.batch = 4, .channels = 3, .height = 8, .width = 8, .classes = 3};
   graph::TrainingOptions training;
   training.optimizer = graph::SgdAttributes{.momentum = 0.9};
-  training.ranks.emplace();
+  training.ranks = graph::TrainingOptions::Ranks{};
   const Case made = planned(
       testing::prepare_without_backend(
           graph::make_training_graph(models::make_model("resnet20", small).graph, training).graph),

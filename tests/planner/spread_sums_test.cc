@@ -120,7 +120,7 @@ TEST(SpreadSums, OfRealModelsToo) {
   for (const char* planner : {"keep_all", "auto"}) {
     graph::TrainingOptions training;
     training.optimizer = graph::SgdAttributes{.momentum = 0.9};
-    training.ranks.emplace();
+    training.ranks = graph::TrainingOptions::Ranks{};
     const Case made =
         spread(testing::prepare_without_backend(
                    graph::make_training_graph(models::make_model("resnet20", small).graph, training)

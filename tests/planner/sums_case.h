@@ -22,7 +22,8 @@ inline graph::PreparedGraph three_layers(std::int64_t rows, bool updates_last = 
       b.mean_squared_error(x, b.input("target", {rows, 64}), graph::Reduction::kMean, "loss"));
   graph::TrainingOptions options;
   options.updates_last = updates_last;
-  options.ranks.emplace().bytes_under_way = 0;  // autodiff awaits every sum at once
+  options.ranks =
+      graph::TrainingOptions::Ranks{.bytes_under_way = 0};  // autodiff awaits every sum at once
   return prepare_without_backend(graph::make_training_graph(b.finish(), options).graph);
 }
 
