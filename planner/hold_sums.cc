@@ -108,6 +108,7 @@ Plan hold_sums(const graph::PreparedGraph& prepared, const GraphProblem& problem
     const Bytes level = limit - (limit - std::min(limit, profile.peak)) * i / (kMostTries - 1);
     Order order = held_order(traced.trace, profile.live_bytes, pairs, level);
     if (auto next = packed(problem.problem, plan, std::move(order), limit, packing)) return *next;
+    if (level <= profile.peak) break;  // there is no lower one
   }
   return plan;
 }
