@@ -3,7 +3,7 @@
 // The attributes of each family of ops. Plain data with defaulted ==; `visit(attributes, f)` calls
 // f("name", field) for each field, which is how attributes are printed, parsed, compared and
 // hashed. Allowed field types: std::int64_t, double, bool, std::vector<std::int64_t>, std::string,
-// Reduction, LearningRate::Kind.
+// DType, Reduction, LearningRate::Kind.
 
 #include <cstdint>
 #include <string>
@@ -47,6 +47,7 @@ struct Pool2dAttributes {
 struct MatmulAttributes {
   bool transpose_a = false;
   bool transpose_b = false;
+  bool f32_result = false;  // of two bf16 operands: y is not rounded to bf16 (gradients of weights)
   friend bool operator==(const MatmulAttributes&, const MatmulAttributes&) = default;
 };
 
@@ -66,6 +67,11 @@ struct RunningUpdateAttributes {
 struct CombineAttributes {
   std::int64_t values = 1;  // of one item in one channel
   friend bool operator==(const CombineAttributes&, const CombineAttributes&) = default;
+};
+
+struct CastAttributes {
+  DType dtype = DType::kF32;  // of the output
+  friend bool operator==(const CastAttributes&, const CastAttributes&) = default;
 };
 
 struct ScaleAttributes {
@@ -155,11 +161,12 @@ struct ReorderAttributes {
   friend bool operator==(const ReorderAttributes&, const ReorderAttributes&) = default;
 };
 
-using Attributes = std::variant<NoAttributes, Conv2dAttributes, Pool2dAttributes, MatmulAttributes,
-                                NormAttributes, RunningUpdateAttributes, CombineAttributes,
-                                ScaleAttributes, AxisAttributes, ShapeAttributes, ReduceAttributes,
-                                UpsampleAttributes, DropoutAttributes, EmbeddingAttributes,
-                                LossAttributes, SgdAttributes, AdamAttributes, ReorderAttributes>;
+using Attributes =
+    std::variant<NoAttributes, Conv2dAttributes, Pool2dAttributes, MatmulAttributes, NormAttributes,
+                 RunningUpdateAttributes, CombineAttributes, ScaleAttributes, AxisAttributes,
+                 ShapeAttributes, ReduceAttributes, UpsampleAttributes, DropoutAttributes,
+                 EmbeddingAttributes, LossAttributes, SgdAttributes, AdamAttributes,
+                 ReorderAttributes, CastAttributes>;
 
 // visit(attributes, f) calls f("name", field) in declaration order; works on const and non-const.
 template <class A, class F>
@@ -184,6 +191,7 @@ void visit_fields(A& a, F&& f) {
     f("count_padding", a.count_padding), f("input_size", a.input_size);
   } else if constexpr (std::is_same_v<T, MatmulAttributes>) {
     f("transpose_a", a.transpose_a), f("transpose_b", a.transpose_b);
+    f("f32_result", a.f32_result);
   } else if constexpr (std::is_same_v<T, NormAttributes>) {
     f("epsilon", a.epsilon);
   } else if constexpr (std::is_same_v<T, RunningUpdateAttributes>) {
@@ -218,6 +226,8 @@ void visit_fields(A& a, F&& f) {
     f("clip_norm", a.clip_norm), f("skip_nonfinite", a.skip_nonfinite);
   } else if constexpr (std::is_same_v<T, ReorderAttributes>) {
     f("layout", a.layout);
+  } else if constexpr (std::is_same_v<T, CastAttributes>) {
+    f("dtype", a.dtype);
   } else {
     static_assert(std::is_same_v<T, NoAttributes>, "list the fields of the new attributes here");
   }

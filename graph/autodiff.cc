@@ -125,7 +125,7 @@ std::vector<ValueId> Differentiator::variables() const {
           "own, only gradients of parameters can be fetched",
           value.name, role_name(value.role));
     }
-    if (value.dtype != DType::kF32) {
+    if (!is_float(value.dtype)) {
       throw base::input_error("fetch_gradients: '{}' is {}, which has no gradient", value.name,
                               dtype_name(value.dtype));
     }
@@ -267,7 +267,7 @@ void Differentiator::settle_sums(std::int64_t most_bytes) {
 
 // Makes the loss and the fetched gradients outputs.
 // A fetched gradient is a value of its own (times one, which changes no bit), so that reading it
-// never keeps a sum from being added to in place.
+// never keeps a sum from being added to in place; that of a bf16 value is cast to f32.
 void Differentiator::fetch() {
   const std::vector<ValueId>& outputs = graph().outputs;
   if (std::find(outputs.begin(), outputs.end(), graph().loss) == outputs.end()) {
@@ -278,10 +278,16 @@ void Differentiator::fetch() {
     const std::string name = "grad/" + graph().values[fetched].name;
     const Shape shape = graph().values[fetched].shape;
     const auto& partial = gradients_[fetched];
-    builder_.add_output(partial ? builder_.append(OpKind::kScale, {partial->value},
-                                                  ScaleAttributes{1.0}, name, Phase::kBackward)[0]
-                                : builder_.append(OpKind::kFill, {}, ShapeAttributes{shape, 0.0},
-                                                  name, Phase::kBackward)[0]);
+    if (!partial) {
+      builder_.add_output(builder_.append(OpKind::kFill, {}, ShapeAttributes{shape, 0.0}, name,
+                                          Phase::kBackward)[0]);
+    } else if (graph().values[partial->value].dtype == DType::kBF16) {
+      builder_.add_output(builder_.append(OpKind::kCast, {partial->value},
+                                          CastAttributes{DType::kF32}, name, Phase::kBackward)[0]);
+    } else {
+      builder_.add_output(builder_.append(OpKind::kScale, {partial->value}, ScaleAttributes{1.0},
+                                          name, Phase::kBackward)[0]);
+    }
   }
 }
 

@@ -20,8 +20,8 @@ using Optimizer = std::variant<SgdAttributes, AdamAttributes>;
 
 struct TrainingOptions {
   Optimizer optimizer = SgdAttributes{};
-  // Gradients the user wants to read after the step: of any f32 values of the forward graph. They
-  // become outputs named "grad/<value>"; zeros where the loss does not depend on the value.
+  // Gradients the user wants to read after the step: of any floats of the forward graph. They
+  // become f32 outputs named "grad/<value>"; zeros where the loss does not depend on the value.
   std::vector<ValueId> fetch_gradients{};
   // The step of one rank among several: see docs/distributed.md.
   struct Ranks {

@@ -59,6 +59,7 @@ class Builder {
   ValueId dropout(ValueId x, double probability,
                   std::string_view name = {});  // its own random stream
   ValueId positive(ValueId x, std::string_view name = {});
+  ValueId cast(ValueId x, DType dtype, std::string_view name = {});
   ValueId max_pool(ValueId x, const Pool2dAttributes& attributes, std::string_view name = {});
   ValueId avg_pool(ValueId x, const Pool2dAttributes& attributes, std::string_view name = {});
   ValueId global_avg_pool(ValueId x, std::string_view name = {});

@@ -110,6 +110,10 @@ ValueId Builder::positive(ValueId x, std::string_view name) {
   return append_one(kPositive, {x}, NoAttributes{}, name);
 }
 
+ValueId Builder::cast(ValueId x, DType dtype, std::string_view name) {
+  return append_one(kCast, {x}, CastAttributes{dtype}, name);
+}
+
 ValueId Builder::max_pool(ValueId x, const Pool2dAttributes& attributes, std::string_view name) {
   return append_one(kMaxPool, {x}, attributes, name);
 }

@@ -10,8 +10,26 @@ namespace reprise::graph {
 ValueId GradientContext::gradient(std::size_t output) {
   const auto& partial = gradients_[node_.outputs[output]];
   if (partial) return partial->value;
-  const Shape zeros = shape(node_.outputs[output]);
-  return append(OpKind::kFill, {}, ShapeAttributes{zeros, 0.0}, fmt::format("zeros{}", output))[0];
+  const ValueId value = node_.outputs[output];
+  const std::string name = fmt::format("zeros{}", output);
+  const ValueId zeros = append(OpKind::kFill, {}, ShapeAttributes{shape(value), 0.0}, name)[0];
+  if (dtype(value) == DType::kF32) return zeros;
+  return append(OpKind::kCast, {zeros}, CastAttributes{dtype(value)},
+                fmt::format("{}.{}", name, dtype_name(dtype(value))))[0];
+}
+
+ValueId GradientContext::target(std::size_t i, DType gradient) const {
+  const Graph& graph = builder_.graph();
+  const ValueId value = node_.inputs[i];
+  const NodeId producer = graph.values[value].producer;
+  if (dtype(value) == gradient || !producer.valid()) return value;
+  if (graph.nodes[producer].op != OpKind::kCast) return value;
+  const ValueId cast = graph.nodes[producer].inputs[0];
+  return wanted_[cast] ? cast : value;
+}
+
+bool GradientContext::keeps_f32(std::size_t i) const {
+  return dtype(target(i, DType::kF32)) == DType::kF32;
 }
 
 std::vector<ValueId> GradientContext::append(OpKind op, std::vector<ValueId> inputs,
@@ -27,8 +45,8 @@ bool GradientContext::can_accumulate(const std::vector<std::size_t>& targets) co
     const auto uses = std::count_if(targets.begin(), targets.end(), [&](std::size_t j) {
       return node_.inputs[j] == node_.inputs[i];
     });
-    const auto& partial = gradients_[node_.inputs[i]];
-    return uses == 1 && wanted_[node_.inputs[i]] && partial && partial->owned;
+    const auto& partial = gradients_[target(i, DType::kF32)];
+    return uses == 1 && wants(i) && partial && partial->owned && keeps_f32(i);
   });
 }
 
@@ -38,7 +56,7 @@ std::vector<ValueId> GradientContext::append_accumulating(OpKind op, std::vector
                                                           const std::vector<std::size_t>& targets) {
   const bool accumulate = can_accumulate(targets);
   if (accumulate) {
-    for (std::size_t i : targets) inputs.push_back(gradients_[node_.inputs[i]]->value);
+    for (std::size_t i : targets) inputs.push_back(gradients_[target(i, DType::kF32)]->value);
   }
   const auto outputs =
       builder_.append(op, std::move(inputs), attributes,
@@ -46,8 +64,9 @@ std::vector<ValueId> GradientContext::append_accumulating(OpKind op, std::vector
   const std::vector<int>& accumulated = op_info(op).accumulated;
   for (std::size_t k = 0; k < targets.size(); ++k) {
     const ValueId part = outputs[static_cast<std::size_t>(accumulated[k])];
-    auto& partial = gradients_[node_.inputs[targets[k]]];
-    if (accumulate || (wants(targets[k]) && !partial)) {
+    const ValueId value = target(targets[k], dtype(part));
+    auto& partial = gradients_[value];
+    if (accumulate || (wants(targets[k]) && !partial && dtype(part) == dtype(value))) {
       partial = {part, true};
     } else {
       contribute(targets[k], part);
@@ -58,7 +77,12 @@ std::vector<ValueId> GradientContext::append_accumulating(OpKind op, std::vector
 
 void GradientContext::contribute(std::size_t i, ValueId gradient) {
   if (!wants(i)) return;
-  auto& partial = gradients_[node_.inputs[i]];
+  const ValueId value = target(i, dtype(gradient));
+  if (dtype(gradient) != dtype(value)) {
+    gradient = append(OpKind::kCast, {gradient}, CastAttributes{dtype(value)},
+                      fmt::format("cast{}", i))[0];
+  }
+  auto& partial = gradients_[value];
   if (!partial) {
     partial = {gradient, false};
     return;

@@ -36,6 +36,7 @@ class GradientContext {
   [[nodiscard]] ValueId input(std::size_t i) const { return node_.inputs[i]; }
   [[nodiscard]] ValueId output(std::size_t i) const { return node_.outputs[i]; }
   [[nodiscard]] Shape shape(ValueId value) const { return builder_.shape(value); }
+  [[nodiscard]] DType dtype(ValueId value) const { return builder_.graph().values[value].dtype; }
   template <class T>
   [[nodiscard]] const T& attributes() const {
     return std::get<T>(node_.attributes);
@@ -60,10 +61,15 @@ class GradientContext {
   std::vector<ValueId> append_accumulating(OpKind op, std::vector<ValueId> inputs,
                                            const Attributes& attributes, std::string_view suffix,
                                            const std::vector<std::size_t>& targets);
-  // Adds `gradient` to the gradient of input `i`, if anybody asks for it.
+  // Adds `gradient` to the gradient of input `i`, if anybody asks for it. A gradient has the dtype
+  // of its value; one of f32 for a value that was cast to bf16 goes to what was cast, unrounded.
   void contribute(std::size_t i, ValueId gradient);
+  // Whether a gradient of f32 for input `i` stays one: `i` is f32, or was cast from it.
+  [[nodiscard]] bool keeps_f32(std::size_t i) const;
 
  private:
+  // Whose gradient one of this dtype, for input `i`, is added to.
+  [[nodiscard]] ValueId target(std::size_t i, DType gradient) const;
   [[nodiscard]] bool can_accumulate(const std::vector<std::size_t>& targets) const;
 
   Builder& builder_;

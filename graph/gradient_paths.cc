@@ -18,7 +18,7 @@ bool any_marked(const Marks& marks, const std::vector<ValueId>& values) {
 // Integer values carry no gradient: paths end there.
 void mark(const Graph& graph, std::span<const ValueId> values, Marks& marks) {
   for (ValueId v : values) {
-    if (graph.values[v].dtype == DType::kF32) marks[v] = true;
+    if (is_float(graph.values[v].dtype)) marks[v] = true;
   }
 }
 

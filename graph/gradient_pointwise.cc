@@ -45,6 +45,11 @@ void gradient_scale(GradientContext& c) {
   c.contribute(0, c.append(OpKind::kScale, {c.gradient()}, c.node().attributes, "dx")[0]);
 }
 
+void gradient_cast(GradientContext& c) {
+  const DType of_x = c.dtype(c.input(0));
+  c.contribute(0, c.append(OpKind::kCast, {c.gradient()}, CastAttributes{of_x}, "dx")[0]);
+}
+
 void gradient_dropout(GradientContext& c) {
   c.contribute(0, c.append(OpKind::kDropoutGrad, {c.gradient()}, c.node().attributes, "dx")[0]);
 }

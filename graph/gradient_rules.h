@@ -19,6 +19,7 @@ void gradient_gelu(GradientContext& c);
 void gradient_add(GradientContext& c);
 void gradient_mul(GradientContext& c);
 void gradient_scale(GradientContext& c);
+void gradient_cast(GradientContext& c);
 void gradient_dropout(GradientContext& c);
 void gradient_max_pool(GradientContext& c);
 void gradient_avg_pool(GradientContext& c);

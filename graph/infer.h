@@ -4,6 +4,7 @@
 // naming the node, the op and both numbers.
 
 #include <cstddef>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,12 +34,13 @@ Inferred infer_batch_norm_grad_input(const Graph& graph, const Node& node);
 Inferred infer_layer_norm(const Graph& graph, const Node& node);
 Inferred infer_layer_norm_grad(const Graph& graph, const Node& node);
 
-Inferred infer_unary(const Graph& graph, const Node& node);  // f32 x => y of the same shape
+Inferred infer_unary(const Graph& graph, const Node& node);  // float x => y of the same shape
 Inferred infer_same_pair(const Graph& graph,
-                         const Node& node);                // two f32 of one shape => the same shape
+                         const Node& node);                // two floats of one shape => the same
 Inferred infer_add(const Graph& graph, const Node& node);  // the same, or two i32
 Inferred infer_dropout(const Graph& graph, const Node& node);
 Inferred infer_positive(const Graph& graph, const Node& node);
+Inferred infer_cast(const Graph& graph, const Node& node);
 
 Inferred infer_max_pool(const Graph& graph, const Node& node);
 Inferred infer_max_pool_grad(const Graph& graph, const Node& node);
@@ -110,10 +112,19 @@ class InferContext {
   }
 
   void require_dtype(std::size_t input, std::string_view what, DType dtype) const;
+  struct Operand {
+    std::size_t input;
+    std::string_view what;
+  };
+  // f32 or bf16, all of them alike. Inputs that the op's row does not let be bf16 never are
+  // (graph/node_rules.h).
+  [[nodiscard]] DType float_type(std::initializer_list<Operand> operands) const;
   void require_rank(std::size_t input, std::string_view what, std::size_t rank) const;
   void require_shape(std::size_t input, std::string_view what, const Shape& expected) const;
   // f32 of exactly this shape.
   void require_float(std::size_t input, std::string_view what, const Shape& expected) const;
+  void require_operand(std::size_t input, std::string_view what, const Shape& expected,
+                       DType type) const;
   // Two non-negative (or, with `minimum`, larger) numbers.
   void require_pair(const Ints& pair, std::string_view what, std::int64_t minimum) const;
   [[nodiscard]] std::int64_t axis(std::int64_t axis,

@@ -7,6 +7,25 @@ void InferContext::require_dtype(std::size_t input, std::string_view what, DType
           dtype_name(dtype(input)));
 }
 
+DType InferContext::float_type(std::initializer_list<Operand> operands) const {
+  const OpInfo& info = op_info(node_.op);
+  const Operand& first = *operands.begin();
+  for (const Operand& each : operands) {
+    const DType found = dtype(each.input);
+    require(is_float(found), "{} must be f32{}, got {}", each.what,
+            may_be_bf16(info, each.input) ? " or bf16" : "", dtype_name(found));
+    require(found == dtype(first.input), "{} is {}, {} is {}; cast one of them", first.what,
+            dtype_name(dtype(first.input)), each.what, dtype_name(found));
+  }
+  return dtype(first.input);
+}
+
+void InferContext::require_operand(std::size_t input, std::string_view what, const Shape& expected,
+                                   DType type) const {
+  require_dtype(input, what, type);
+  require_shape(input, what, expected);
+}
+
 void InferContext::require_rank(std::size_t input, std::string_view what, std::size_t rank) const {
   require(shape(input).size() == rank, "{} must have {} axes, got shape {}", what, rank,
           shape_text(shape(input)));

@@ -48,12 +48,11 @@ Shape conv_output(const InferContext& c, const Conv2dAttributes& a, const Shape&
 
 Inferred infer_conv2d(const Graph& graph, const Node& node) {
   const InferContext c(graph, node);
-  c.require_dtype(0, "x", DType::kF32);
+  const DType type = c.float_type({{0, "x"}, {1, "weight"}});
   c.require_rank(0, "x", 4);
-  c.require_dtype(1, "weight", DType::kF32);
   const Shape y = conv_output(c, c.attributes<Conv2dAttributes>(), c.shape(0), c.shape(1));
   if (c.inputs() > 2) c.require_float(2, "bias", {y[1]});
-  return {{y}};
+  return {{y, type}};
 }
 
 Inferred infer_conv2d_grad_input(const Graph& graph, const Node& node) {
@@ -61,26 +60,26 @@ Inferred infer_conv2d_grad_input(const Graph& graph, const Node& node) {
   const auto& a = c.attributes<Conv2dAttributes>();
   c.require_rank(0, "dy", 4);
   c.require_rank(1, "weight", 4);
-  c.require_dtype(1, "weight", DType::kF32);
+  const DType type = c.float_type({{0, "dy"}, {1, "weight"}});
   c.require_pair(a.input_size, "input_size", 1);
   check_conv_attributes(c, a);
   const Dim channels = c.mul(c.shape(1)[1], a.groups, "channels");
   const Shape x{c.shape(0)[0], channels, a.input_size[0], a.input_size[1]};
-  c.require_float(0, "dy", conv_output(c, a, x, c.shape(1)));
-  return {{x}};
+  c.require_shape(0, "dy", conv_output(c, a, x, c.shape(1)));
+  return {{x, type}};
 }
 
 Inferred infer_conv2d_grad_weight(const Graph& graph, const Node& node) {
   const InferContext c(graph, node);
   const auto& a = c.attributes<Conv2dAttributes>();
-  c.require_dtype(0, "x", DType::kF32);
+  (void)c.float_type({{0, "x"}, {1, "dy"}});
   c.require_rank(0, "x", 4);
   c.require_rank(1, "dy", 4);
   c.require_pair(a.kernel, "kernel", 1);
   c.require(a.groups >= 1 && c.shape(0)[1] % a.groups == 0,
             "{} input channels are no multiple of {} groups", c.shape(0)[1], a.groups);
   const Shape weight{c.shape(1)[1], c.shape(0)[1] / a.groups, a.kernel[0], a.kernel[1]};
-  c.require_float(1, "dy", conv_output(c, a, c.shape(0), weight));
+  c.require_shape(1, "dy", conv_output(c, a, c.shape(0), weight));
   if (node.accumulate) c.require_float(2, "sum", weight);
   return {{weight}};
 }
@@ -90,8 +89,7 @@ Inferred infer_matmul(const Graph& graph, const Node& node) {
   const auto& a = c.attributes<MatmulAttributes>();
   const Shape& left = c.shape(0);
   const Shape& right = c.shape(1);
-  c.require_dtype(0, "a", DType::kF32);
-  c.require_dtype(1, "b", DType::kF32);
+  const DType type = c.float_type({{0, "a"}, {1, "b"}});
   c.require(left.size() >= 2 && left.size() == right.size(),
             "a {} and b {} must have the same rank of at least 2", shape_text(left),
             shape_text(right));
@@ -110,12 +108,16 @@ Inferred infer_matmul(const Graph& graph, const Node& node) {
   const std::size_t extra = c.inputs() - (node.accumulate ? 1 : 0);
   if (extra > 2) c.require_float(2, "bias", {p});
   if (node.accumulate) c.require_float(c.inputs() - 1, "sum", y);
-  return {{y}};
+  c.require(type == DType::kBF16 || !a.f32_result, "f32_result is for bf16 operands, a is {}",
+            dtype_name(type));
+  c.require(type == DType::kF32 || !node.accumulate || a.f32_result,
+            "bf16 operands add into a sum of f32, so f32_result must be true");
+  return {{y, a.f32_result ? DType::kF32 : type}};
 }
 
 Inferred infer_bias_grad(const Graph& graph, const Node& node) {
   const InferContext c(graph, node);
-  c.require_dtype(0, "dy", DType::kF32);
+  (void)c.float_type({{0, "dy"}});
   const auto axis =
       static_cast<std::size_t>(c.axis(c.attributes<AxisAttributes>().axis, c.shape(0)));
   const Shape bias{c.shape(0)[axis]};

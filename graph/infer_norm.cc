@@ -11,7 +11,6 @@ void require_epsilon(const InferContext& c) {
 }
 
 Shape channels(const InferContext& c) {
-  c.require_dtype(0, "x", DType::kF32);
   c.require(c.shape(0).size() >= 2, "x must have at least the axes [N,C], got {}",
             shape_text(c.shape(0)));
   require_epsilon(c);
@@ -23,7 +22,6 @@ Shape leading(const Shape& shape) {
 }
 
 Shape features(const InferContext& c) {
-  c.require_dtype(0, "x", DType::kF32);
   c.require(!c.shape(0).empty(), "x must have at least one axis, got []");
   require_epsilon(c);
   return {c.shape(0).back()};
@@ -44,6 +42,7 @@ Dim ranks_of(const InferContext& c, std::size_t input) {
 
 Inferred infer_batch_norm(const Graph& graph, const Node& node) {
   const InferContext c(graph, node);
+  const DType type = c.float_type({{0, "x"}});
   const Shape channel = channels(c);
   c.require_float(1, "gamma", channel);
   c.require_float(2, "beta", channel);
@@ -52,27 +51,29 @@ Inferred infer_batch_norm(const Graph& graph, const Node& node) {
       element_count(c.shape(0)) / channel[0] > 1,
       "training needs more than one value per channel, x {} has one; use a larger batch or image",
       shape_text(c.shape(0)));
-  return {{c.shape(0)}, {channel}, {channel}};
+  return {{c.shape(0), type}, {channel}, {channel}};
 }
 
 Inferred infer_batch_norm_grad(const Graph& graph, const Node& node) {
   const InferContext c(graph, node);
   const Shape channel = channels(c);
-  c.require_float(1, "dy", c.shape(0));
+  const DType type = c.float_type({{0, "x"}, {1, "dy"}});
+  c.require_shape(1, "dy", c.shape(0));
   c.require_float(2, "mean", channel);
   c.require_float(3, "var", channel);
   c.require_float(4, "gamma", channel);
-  return {{c.shape(0)}, {channel}, {channel}};
+  return {{c.shape(0), type}, {channel}, {channel}};
 }
 
 Inferred infer_batch_norm_inference(const Graph& graph, const Node& node) {
   const InferContext c(graph, node);
+  const DType type = c.float_type({{0, "x"}});
   const Shape channel = channels(c);
   c.require_float(1, "gamma", channel);
   c.require_float(2, "beta", channel);
   c.require_float(3, "running_mean", channel);
   c.require_float(4, "running_var", channel);
-  return {{c.shape(0)}};
+  return {{c.shape(0), type}};
 }
 
 Inferred infer_batch_norm_update(const Graph& graph, const Node& node) {
@@ -97,7 +98,7 @@ Inferred infer_batch_norm_update(const Graph& graph, const Node& node) {
 
 Inferred infer_batch_norm_moments(const Graph& graph, const Node& node) {
   const InferContext c(graph, node);
-  c.require_dtype(0, "x", DType::kF32);
+  (void)c.float_type({{0, "x"}});
   c.require(c.shape(0).size() >= 2, "x must have at least the axes [N,C], got {}",
             shape_text(c.shape(0)));
   const Shape moments{ranks_of(c, 1), 2, c.shape(0)[1]};
@@ -117,19 +118,21 @@ Inferred infer_batch_norm_combine(const Graph& graph, const Node& node) {
 
 Inferred infer_batch_norm_apply(const Graph& graph, const Node& node) {
   const InferContext c(graph, node);
+  const DType type = c.float_type({{0, "x"}});
   const Shape channel = channels(c);
   c.require_float(1, "gamma", channel);
   c.require_float(2, "beta", channel);
   c.require_float(3, "mean", channel);
   c.require_float(4, "var", channel);
   (void)ranks_of(c, 5);
-  return {{c.shape(0)}};
+  return {{c.shape(0), type}};
 }
 
 Inferred infer_batch_norm_grad_sums(const Graph& graph, const Node& node) {
   const InferContext c(graph, node);
   const Shape channel = channels(c);
-  c.require_float(1, "dy", c.shape(0));
+  (void)c.float_type({{0, "x"}, {1, "dy"}});
+  c.require_shape(1, "dy", c.shape(0));
   c.require_float(2, "mean", channel);
   c.require_float(3, "var", channel);
   (void)ranks_of(c, 4);
@@ -139,31 +142,34 @@ Inferred infer_batch_norm_grad_sums(const Graph& graph, const Node& node) {
 Inferred infer_batch_norm_grad_input(const Graph& graph, const Node& node) {
   const InferContext c(graph, node);
   const Shape channel = channels(c);
-  c.require_float(1, "dy", c.shape(0));
+  const DType type = c.float_type({{0, "x"}, {1, "dy"}});
+  c.require_shape(1, "dy", c.shape(0));
   c.require_float(2, "mean", channel);
   c.require_float(3, "var", channel);
   c.require_float(4, "gamma", channel);
   c.require_float(5, "sums", {2, channel[0]});
   (void)ranks_of(c, 6);
-  return {{c.shape(0)}, {channel}, {channel}};
+  return {{c.shape(0), type}, {channel}, {channel}};
 }
 
 Inferred infer_layer_norm(const Graph& graph, const Node& node) {
   const InferContext c(graph, node);
+  const DType type = c.float_type({{0, "x"}});
   const Shape feature = features(c);
   c.require_float(1, "gamma", feature);
   c.require_float(2, "beta", feature);
-  return {{c.shape(0)}, {leading(c.shape(0))}, {leading(c.shape(0))}};
+  return {{c.shape(0), type}, {leading(c.shape(0))}, {leading(c.shape(0))}};
 }
 
 Inferred infer_layer_norm_grad(const Graph& graph, const Node& node) {
   const InferContext c(graph, node);
   const Shape feature = features(c);
-  c.require_float(1, "dy", c.shape(0));
+  const DType type = c.float_type({{0, "x"}, {1, "dy"}});
+  c.require_shape(1, "dy", c.shape(0));
   c.require_float(2, "mean", leading(c.shape(0)));
   c.require_float(3, "var", leading(c.shape(0)));
   c.require_float(4, "gamma", feature);
-  return {{c.shape(0)}, {feature}, {feature}};
+  return {{c.shape(0), type}, {feature}, {feature}};
 }
 
 }  // namespace reprise::graph

@@ -40,71 +40,73 @@ std::int64_t upsample_factor(const InferContext& c) {
 Inferred infer_max_pool(const Graph& graph, const Node& node) {
   const InferContext c(graph, node);
   const auto& a = c.attributes<Pool2dAttributes>();
-  c.require_dtype(0, "x", DType::kF32);
+  const DType type = c.float_type({{0, "x"}});
   const Shape y = pooled(c, a, c.shape(0));
   c.require(c.mul(a.kernel[0], a.kernel[1], "window") <= 256,
             "a window of {}x{} has more than 256 positions", a.kernel[0], a.kernel[1]);
-  return {{y}, {y, DType::kU8}};
+  return {{y, type}, {y, DType::kU8}};
 }
 
 Inferred infer_max_pool_grad(const Graph& graph, const Node& node) {
   const InferContext c(graph, node);
   const auto& a = c.attributes<Pool2dAttributes>();
   const Shape x = pool_input(c, a);
-  c.require_float(0, "dy", pooled(c, a, x));
+  const DType type = c.float_type({{0, "dy"}});
+  c.require_shape(0, "dy", pooled(c, a, x));
   c.require_dtype(1, "indices", DType::kU8);
   c.require_shape(1, "indices", c.shape(0));
-  return {{x}};
+  return {{x, type}};
 }
 
 Inferred infer_avg_pool(const Graph& graph, const Node& node) {
   const InferContext c(graph, node);
-  c.require_dtype(0, "x", DType::kF32);
-  return {{pooled(c, c.attributes<Pool2dAttributes>(), c.shape(0))}};
+  const DType type = c.float_type({{0, "x"}});
+  return {{pooled(c, c.attributes<Pool2dAttributes>(), c.shape(0)), type}};
 }
 
 Inferred infer_avg_pool_grad(const Graph& graph, const Node& node) {
   const InferContext c(graph, node);
   const auto& a = c.attributes<Pool2dAttributes>();
   const Shape x = pool_input(c, a);
-  c.require_float(0, "dy", pooled(c, a, x));
-  return {{x}};
+  const DType type = c.float_type({{0, "dy"}});
+  c.require_shape(0, "dy", pooled(c, a, x));
+  return {{x, type}};
 }
 
 Inferred infer_global_avg_pool(const Graph& graph, const Node& node) {
   const InferContext c(graph, node);
-  c.require_dtype(0, "x", DType::kF32);
+  const DType type = c.float_type({{0, "x"}});
   c.require_rank(0, "x", 4);
-  return {{Shape{c.shape(0)[0], c.shape(0)[1]}}};
+  return {{Shape{c.shape(0)[0], c.shape(0)[1]}, type}};
 }
 
 Inferred infer_global_avg_pool_grad(const Graph& graph, const Node& node) {
   const InferContext c(graph, node);
   const auto& a = c.attributes<Pool2dAttributes>();
-  c.require_dtype(0, "dy", DType::kF32);
+  const DType type = c.float_type({{0, "dy"}});
   c.require_rank(0, "dy", 2);
   c.require_pair(a.input_size, "input_size", 1);
-  return {{Shape{c.shape(0)[0], c.shape(0)[1], a.input_size[0], a.input_size[1]}}};
+  return {{Shape{c.shape(0)[0], c.shape(0)[1], a.input_size[0], a.input_size[1]}, type}};
 }
 
 Inferred infer_upsample(const Graph& graph, const Node& node) {
   const InferContext c(graph, node);
   const std::int64_t factor = upsample_factor(c);
-  c.require_dtype(0, "x", DType::kF32);
+  const DType type = c.float_type({{0, "x"}});
   c.require_rank(0, "x", 4);
   const Shape& x = c.shape(0);
-  return {{Shape{x[0], x[1], c.mul(x[2], factor, "height"), c.mul(x[3], factor, "width")}}};
+  return {{Shape{x[0], x[1], c.mul(x[2], factor, "height"), c.mul(x[3], factor, "width")}, type}};
 }
 
 Inferred infer_upsample_grad(const Graph& graph, const Node& node) {
   const InferContext c(graph, node);
   const std::int64_t factor = upsample_factor(c);
-  c.require_dtype(0, "dy", DType::kF32);
+  const DType type = c.float_type({{0, "dy"}});
   c.require_rank(0, "dy", 4);
   const Shape& dy = c.shape(0);
   c.require(dy[2] % factor == 0 && dy[3] % factor == 0, "dy {} is no multiple of factor {}",
             shape_text(dy), factor);
-  return {{Shape{dy[0], dy[1], dy[2] / factor, dy[3] / factor}}};
+  return {{Shape{dy[0], dy[1], dy[2] / factor, dy[3] / factor}, type}};
 }
 
 }  // namespace reprise::graph

@@ -50,14 +50,14 @@ Inferred infer_slice(const Graph& graph, const Node& node) {
 Inferred infer_slice_grad(const Graph& graph, const Node& node) {
   const InferContext c(graph, node);
   const auto& a = c.attributes<AxisAttributes>();
-  c.require_dtype(0, "dy", DType::kF32);
+  const DType type = c.float_type({{0, "dy"}});
   const auto axis = static_cast<std::size_t>(c.axis(a.axis, c.shape(0)));
   Shape x = c.shape(0);
   c.require(a.begin >= 0 && a.end >= a.begin && a.end - a.begin == x[axis] && a.end <= a.full,
             "[{}, {}) of an axis of {} does not hold dy {} along axis {}", a.begin, a.end, a.full,
             shape_text(x), axis);
   x[axis] = a.full;
-  return {{x}};
+  return {{x, type}};
 }
 
 Inferred infer_broadcast(const Graph& graph, const Node& node) {

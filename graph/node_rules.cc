@@ -33,6 +33,16 @@ void check_inputs(const Graph& graph, const Node& node, const OpInfo& info) {
   }
 }
 
+void check_bf16(const Graph& graph, const Node& node, const OpInfo& info) {
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const Value& value = graph.values[node.inputs[i]];
+    if (value.dtype == DType::kBF16 && !may_be_bf16(info, i)) {
+      throw base::input_error("{} '{}': input {}, '{}', is bf16, the op takes it as f32; cast it",
+                              info.name, node.name, i, value.name);
+    }
+  }
+}
+
 void check_attributes(const Node& node, const OpInfo& info) {
   if (node.attributes.index() != info.attributes) {
     throw base::input_error("{} '{}': carries the attributes of another op (kind {}, not {})",
@@ -52,6 +62,7 @@ void check_attributes(const Node& node, const OpInfo& info) {
 std::vector<InferredValue> infer_checked(const Graph& graph, const Node& node) {
   const OpInfo& info = op_info(node.op);
   check_inputs(graph, node, info);
+  check_bf16(graph, node, info);
   check_attributes(node, info);
   return info.infer(graph, node);
 }

@@ -5,8 +5,9 @@
 //
 // Letters: N batch, C channels, H W image, O output channels, K classes, T time steps, B batch of
 // sequences, I input size, D model size, V vocabulary, R hidden size of a recurrent layer, G gates
-// (4 lstm, 3 gru). All floats are f32, labels and ids i32. "=>" names outputs. "in place: a>y"
-// means that output y may take the buffer of input a when a is not read later; "must" that it
+// (4 lstm, 3 gru). Labels and ids are i32. Floats are f32; where a row has bf16_inputs, those may
+// all be bf16 together, and outputs then are what bf16_outputs says. "=>" names outputs. "in place:
+// a>y" means that output y may take the buffer of input a when a is not read later; "must" that it
 // always does. "acc" is the optional running sum that an accumulating node adds into (appended
 // inputs, forced in place). Batch norm over D ranks has "parts", an i32[D+1]: which of the ranks
 // this is, then the items of each; what a rank has of rows of x behind its items is padding.
@@ -33,7 +34,8 @@ enum class OpKind : std::uint8_t {
   kConv2dGradInput,   // dy w => dx                                    (attributes with input_size)
   kConv2dGradWeight,  // x dy acc? => dw                               (attributes with kernel)
   kMatmul,    // a[..,M,K] b[..,K,P] bias[P]? acc? => y[..,M,P]; transposed storage by attribute;
-              // a and b have the same rank >= 2 and equal leading axes          MatmulAttributes
+              // a and b have the same rank >= 2 and equal leading axes; y of bf16 operands is bf16,
+              // or f32 by attribute (always with acc)                           MatmulAttributes
   kBiasGrad,  // dy acc? => db[size of axis]: sum over all other axes AxisAttributes{axis}
   // -- normalisation
   kBatchNorm,  // x[N,C,...] gamma[C] beta[C] => y mean[C] var[C] (population variance); in place:
@@ -72,6 +74,8 @@ enum class OpKind : std::uint8_t {
              // (seed, step, stream, element index) only (graph/random.h)        DropoutAttributes
   kDropoutGrad,  // dy => dx with the same mask; in place: dy>dx DropoutAttributes
   kPositive,     // x => i32: 1 where x > 0, else 0; no gradient
+  kCast,  // x => the same numbers in another dtype: f32 to bf16 (rounded to the nearest, ties
+          // to even) or bf16 to f32                                       CastAttributes
   // -- pooling and resampling
   kMaxPool,  // x[N,C,H,W] => y indices (u8: position in the window; the backend may store its own
              // form)                                                              Pool2dAttributes
@@ -163,7 +167,11 @@ struct OpInfo {
   // How many of the first inputs a gradient flows to; -1: all. That of statistics over ranks is
   // part of what their reader hands to x.
   int differentiable_inputs = -1;
-  bool random = false;  // draws from the counter-based generator
+  // The inputs that may be bf16 instead of f32, all of them together; {-1}: every one; empty: the
+  // op has no bf16 form. Kernels compute in f32 and round results once, when they are stored.
+  std::vector<int> bf16_inputs{};
+  std::vector<int> bf16_outputs{0};  // those that then are bf16; the others stay f32
+  bool random = false;               // draws from the counter-based generator
   // Output shapes and dtypes from the node's inputs and attributes; throws Error(kInput) naming the
   // node, the op and both numbers.
   std::vector<InferredValue> (*infer)(const Graph&, const Node&) = nullptr;
@@ -172,6 +180,7 @@ struct OpInfo {
 };
 
 [[nodiscard]] const OpInfo& op_info(OpKind kind);
+[[nodiscard]] bool may_be_bf16(const OpInfo& info, std::size_t input);
 // The attributes that nodes of this op carry, each field at its default.
 [[nodiscard]] const Attributes& default_attributes(OpKind kind);
 [[nodiscard]] std::optional<OpKind> find_op(std::string_view name);

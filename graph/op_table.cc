@@ -1,5 +1,6 @@
 // The table of ops: one row each. Column meanings: OpInfo in graph/op.h.
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 #include <unordered_map>
@@ -57,6 +58,45 @@ OpInfo differentiable_by(int inputs, OpInfo info) {
   return info;
 }
 
+// The ops whose numbers may be bf16; all others take and make f32. What else an op reads and makes
+// stays f32: parameters but weights, statistics, gradients of parameters.
+void add_bf16_forms(std::vector<OpInfo>& rows) {
+  using enum OpKind;
+  struct Form {
+    OpKind kind;
+    std::vector<int> inputs{0};
+    std::vector<int> outputs{0};
+  };
+  const std::vector<int> none{}, first{0}, pair{0, 1};
+  const Form forms[] = {
+      {kConv2d, pair, first},
+      {kConv2dGradInput, pair, first},
+      {kConv2dGradWeight, pair, none},
+      {kMatmul, pair, first},
+      {kBiasGrad, first, none},
+      {kBatchNorm, first, first},
+      {kBatchNormGrad, pair, first},
+      {kBatchNormInference, first, first},
+      {kRelu, first, first},
+      {kReluGrad, pair, first},
+      {kAdd, pair, first},
+      {kMaxPool, first, first},
+      {kMaxPoolGrad, first, first},
+      {kAvgPool, first, first},
+      {kAvgPoolGrad, first, first},
+      {kGlobalAvgPool, first, first},
+      {kGlobalAvgPoolGrad, first, first},
+      {kReshape, first, first},
+      {kCast, first, first},
+      {kReorder, first, first},
+  };
+  for (const Form& form : forms) {
+    OpInfo& row = rows[static_cast<std::size_t>(form.kind)];
+    row.bf16_inputs = form.inputs;
+    row.bf16_outputs = form.outputs;
+  }
+}
+
 OpInfo random(OpInfo info) {
   info.random = true;
   return info;
@@ -75,6 +115,7 @@ std::vector<OpInfo> make_table() {
   const std::size_t norm = index_of<NormAttributes>();
   const std::size_t running = index_of<RunningUpdateAttributes>();
   const std::size_t combine = index_of<CombineAttributes>();
+  const std::size_t cast = index_of<CastAttributes>();
   const std::size_t scale = index_of<ScaleAttributes>();
   const std::size_t axis = index_of<AxisAttributes>();
   const std::size_t shape = index_of<ShapeAttributes>();
@@ -147,6 +188,7 @@ std::vector<OpInfo> make_table() {
       random(row(kDropout, "dropout", 1, 1, 1, dropout, infer_dropout, gradient_dropout, first)),
       random(row(kDropoutGrad, "dropout_grad", 1, 1, 1, dropout, infer_dropout, nullptr, first)),
       row(kPositive, "positive", 1, 1, 1, none, infer_positive, nullptr),
+      row(kCast, "cast", 1, 1, 1, cast, infer_cast, gradient_cast),
       named(row(kMaxPool, "max_pool", 1, 1, 2, pool, infer_max_pool, gradient_max_pool),
             {"indices"}),
       row(kMaxPoolGrad, "max_pool_grad", 2, 2, 1, pool, infer_max_pool_grad, nullptr),
@@ -207,6 +249,7 @@ const std::vector<OpInfo>& table() {
       REPRISE_CHECK(static_cast<std::size_t>(made[i].kind) == i, "row '{}' is out of order",
                     made[i].name);
     }
+    add_bf16_forms(made);
     return made;
   }();
   return rows;
@@ -216,6 +259,11 @@ const std::vector<OpInfo>& table() {
 
 const OpInfo& op_info(OpKind kind) {
   return table()[static_cast<std::size_t>(kind)];
+}
+
+bool may_be_bf16(const OpInfo& info, std::size_t input) {
+  return std::any_of(info.bf16_inputs.begin(), info.bf16_inputs.end(),
+                     [&](int i) { return i < 0 || static_cast<std::size_t>(i) == input; });
 }
 
 const Attributes& default_attributes(OpKind kind) {

@@ -30,6 +30,9 @@ std::string text_of(Reduction reduction) {
 std::string text_of(LearningRate::Kind kind) {
   return learning_rate_kind_name(kind);
 }
+std::string text_of(DType dtype) {
+  return dtype_name(dtype);
+}
 std::string text_of(double number) {  // the shortest text that reads back to the same bits
   std::array<char, 32> buffer{};
   const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number).ptr;
@@ -58,6 +61,14 @@ void read(TextLine& line, Reduction& field) {
     field = Reduction::kSum;
   } else {
     throw line.fail("mean or sum");
+  }
+}
+void read(TextLine& line, DType& field) {
+  const std::string_view name = line.name("a dtype");
+  try {
+    field = parse_dtype(name);
+  } catch (const base::Error& error) {
+    throw line.fault("{}", error.what());
   }
 }
 void read(TextLine& line, LearningRate::Kind& field) {

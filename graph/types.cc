@@ -30,7 +30,8 @@ Enum parse_name(const Names<Enum, N>& names, std::string_view text, const char* 
   throw base::input_error("unknown {} '{}'; known: {}", what, text, known);
 }
 
-constexpr Names<DType, 3> kDTypes{{{DType::kF32, "f32"}, {DType::kI32, "i32"}, {DType::kU8, "u8"}}};
+constexpr Names<DType, 4> kDTypes{
+    {{DType::kF32, "f32"}, {DType::kI32, "i32"}, {DType::kU8, "u8"}, {DType::kBF16, "bf16"}}};
 constexpr Names<Role, 7> kRoles{{{Role::kInput, "input"},
                                  {Role::kParameter, "parameter"},
                                  {Role::kOptimizerState, "optimizer_state"},
@@ -76,6 +77,8 @@ Bytes dtype_bytes(DType dtype) {
     case DType::kF32:
     case DType::kI32:
       return 4;
+    case DType::kBF16:
+      return 2;
     case DType::kU8:
       return 1;
   }

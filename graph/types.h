@@ -18,12 +18,18 @@ using base::Bytes;
 enum class DType : std::uint8_t {
   kF32,
   kI32,
-  kU8
-};  // kBF16 is planned; nothing may assume 4 bytes
+  kU8,
+  kBF16,  // the upper half of an f32: its exponents, 8 bits of precision (graph/bf16.h)
+};
 
-[[nodiscard]] const char* dtype_name(DType dtype);       // "f32", "i32", "u8"
+[[nodiscard]] const char* dtype_name(DType dtype);       // "f32", "i32", "u8", "bf16"
 [[nodiscard]] DType parse_dtype(std::string_view name);  // throws Error(kInput)
 [[nodiscard]] Bytes dtype_bytes(DType dtype);            // bytes of one element
+
+// Real numbers: what gradients flow through.
+[[nodiscard]] constexpr bool is_float(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kBF16;
+}
 
 // Sizes of the axes, outermost first; row-major. A scalar has no axes and one element.
 using Dim = std::int64_t;

@@ -115,9 +115,9 @@ class Backend {
                                                                const Patience& patience) const;
 };
 
-// Truth for tests: every op by plain loops in double precision. Each f32 value is stored as f64
+// Truth for tests: every op by plain loops in double precision. Each float is stored as f64
 // (the stored form is a row-major array of double; i32 and u8 stay as they are), so bytes are twice
-// the CPU's.
+// the CPU's. Results that are bf16 are rounded to it.
 [[nodiscard]] std::unique_ptr<Backend> make_reference_backend();
 
 // oneDNN, with blocked layouts. Throws Error(kDevice) saying why when this build has no oneDNN.

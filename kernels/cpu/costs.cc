@@ -109,6 +109,7 @@ Rates rates_of(OpKind op) {
     case OpKind::kMul:
     case OpKind::kScale:
     case OpKind::kPositive:
+    case OpKind::kCast:
     case OpKind::kReshape:
     case OpKind::kAllReduce:
     case OpKind::kAwait:

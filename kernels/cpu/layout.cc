@@ -105,6 +105,8 @@ dnnl::memory::data_type data_type(graph::DType dtype) {
       return dnnl::memory::data_type::s32;
     case graph::DType::kU8:
       return dnnl::memory::data_type::u8;
+    case graph::DType::kBF16:
+      return dnnl::memory::data_type::bf16;
   }
   return dnnl::memory::data_type::undef;
 }

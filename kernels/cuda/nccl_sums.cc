@@ -37,6 +37,8 @@ ncclDataType_t nccl_type(graph::DType type) {
       return ncclInt32;
     case graph::DType::kU8:
       return ncclUint8;
+    case graph::DType::kBF16:
+      break;
   }
   throw base::device_error("NCCL adds up no {}", graph::dtype_name(type));
 }

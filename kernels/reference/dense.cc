@@ -60,7 +60,8 @@ void conv2d_grad_weight(const Op& op) {
 }
 
 void matmul(const Op& op) {
-  const auto [ta, tb] = op.attributes<graph::MatmulAttributes>();
+  const bool ta = op.attributes<graph::MatmulAttributes>().transpose_a;
+  const bool tb = op.attributes<graph::MatmulAttributes>().transpose_b;
   const Shape& left = op.in_shape(0);
   const Shape& y = op.out_shape();
   const std::size_t rank = y.size();

@@ -1,7 +1,7 @@
 #pragma once
 
 // What a reference kernel sees: one node, its shapes, and its operands as plain row-major arrays
-// (f32 as double).
+// (f32 and bf16 as double). What it writes to a bf16 output is rounded afterwards (program.cc).
 
 #include <cstddef>
 #include <cstdint>
@@ -17,9 +17,9 @@ namespace reprise::kernels::reference {
 using graph::Dim;
 using graph::Shape;
 
-// f32 is stored as double, everything else as it is.
+// f32 and bf16 are stored as double, everything else as it is.
 [[nodiscard]] inline Dim stored_element_bytes(graph::DType dtype) {
-  return dtype == graph::DType::kF32 ? static_cast<Dim>(sizeof(double)) : graph::dtype_bytes(dtype);
+  return graph::is_float(dtype) ? static_cast<Dim>(sizeof(double)) : graph::dtype_bytes(dtype);
 }
 
 // The product of the axes, which prepare() has checked: kernels neither allocate nor check again.
@@ -45,7 +45,7 @@ class Op {
   [[nodiscard]] Dim in_count(std::size_t i) const { return elements(in_shape(i)); }
   [[nodiscard]] Dim out_count(std::size_t i = 0) const { return elements(out_shape(i)); }
   [[nodiscard]] bool in_is_float(std::size_t i) const {
-    return graph_.values[node_.inputs[i]].dtype == graph::DType::kF32;
+    return graph::is_float(graph_.values[node_.inputs[i]].dtype);
   }
   // Of one element of input `i` as stored.
   [[nodiscard]] Dim in_element_bytes(std::size_t i) const {

@@ -69,7 +69,8 @@ void sum_into(const Op& op) {
 
 }  // namespace
 
-// reshape (where something runs it at all) and reorder: the one layout here is row-major.
+// reshape (where something runs it at all) and reorder: the one layout here is row-major. A cast
+// copies too: whatever is written to a bf16 value is rounded afterwards.
 void copy(const Op& op) {
   copy_elements(op, 0, 0, 0, op.in_count(0));
 }

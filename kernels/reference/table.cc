@@ -18,7 +18,7 @@ Kernel find_kernel(graph::OpKind kind) {
       batch_norm_grad, batch_norm_inference, batch_norm_update, batch_norm_moments,
       batch_norm_combine, batch_norm_apply, batch_norm_grad_sums, batch_norm_grad_input,
       layer_norm, layer_norm_grad, relu, relu_grad, sigmoid, sigmoid_grad, tanh, tanh_grad, gelu,
-      gelu_grad, add, mul, scale, dropout, dropout, positive, max_pool, max_pool_grad,
+      gelu_grad, add, mul, scale, dropout, dropout, positive, copy, max_pool, max_pool_grad,
       avg_pool, avg_pool_grad, global_avg_pool, global_avg_pool_grad, upsample,
       upsample_grad, copy, concat, slice, slice_grad, broadcast, reduce_sum, reduce_mean,
       fill, embedding, embedding_grad, lstm, lstm_grad, gru, gru_grad,

@@ -117,6 +117,9 @@ void add_pointwise(Cases& cases) {
   cases.emplace(kTanh, unary(s, [](Builder& b, ValueId x) { return b.tanh(x); }));
   cases.emplace(kGelu, unary(s, [](Builder& b, ValueId x) { return b.gelu(x); }));
   cases.emplace(kScale, unary(s, [](Builder& b, ValueId x) { return b.scale(x, 0.5); }));
+  cases.emplace(kCast, unary(s, [](Builder& b, ValueId x) {
+                  return b.cast(b.cast(x, DType::kBF16), DType::kF32);
+                }));
   cases.emplace(kDropout, unary(s, [](Builder& b, ValueId x) { return b.dropout(x, 0.5); }));
   cases.emplace(kMul, unary(s, [](Builder& b, ValueId x) { return b.mul(x, x); }));
   cases.emplace(kAdd, unary(s, [](Builder& b, ValueId x) { return b.add(x, x); }));

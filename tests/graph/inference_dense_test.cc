@@ -67,7 +67,7 @@ TEST_F(Inference, ConvolutionRefusesOddAttributesAndOperands) {
   EXPECT_THAT(refusal([&] {
                 b.conv2d(i32({1, 1, 5, 5}), w);
               }),
-              HasSubstr("x must be f32, got i32"));
+              HasSubstr("x must be f32 or bf16, got i32"));
   EXPECT_THAT(refusal([&] { b.conv2d(x, w, f32({2})); }),
               HasSubstr("bias must have shape [1], got [2]"));
 }

@@ -20,9 +20,9 @@ TEST_F(Inference, PointwiseOpsKeepTheShape) {
                 b.add(x, f32({3, 2}), "sum");
               }),
               AllOf(HasSubstr("add 'sum'"), HasSubstr("[2,3]"), HasSubstr("[3,2]")));
-  EXPECT_THAT(refusal([&] { b.add(x, i32({2, 3})); }), HasSubstr("must be f32, got i32"));
+  EXPECT_THAT(refusal([&] { b.add(x, i32({2, 3})); }), HasSubstr("must be f32 or bf16, got i32"));
   EXPECT_THAT(refusal([&] { b.mul(i32({2}), i32({2})); }), HasSubstr("must be f32, got i32"));
-  EXPECT_THAT(refusal([&] { b.relu(i32({2})); }), HasSubstr("x must be f32, got i32"));
+  EXPECT_THAT(refusal([&] { b.relu(i32({2})); }), HasSubstr("x must be f32 or bf16, got i32"));
   EXPECT_THAT(refusal([&] { b.dropout(x, 1.0); }),
               HasSubstr("probability must lie in [0, 1), got 1"));
 }

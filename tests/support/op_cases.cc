@@ -5,6 +5,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "graph/mixed_precision.h"
 
 namespace reprise::test {
 namespace {
@@ -114,6 +115,20 @@ BuiltCase build(const OpCase& op_case) {
   CaseBuilder builder(name);
   op_case.build(builder);
   return builder.finish();
+}
+
+std::optional<BuiltCase> in_bf16(const BuiltCase& built) {
+  BuiltCase mixed{graph::mixed_precision(built.graph), {}, built.fills};
+  const auto& values = mixed.graph.values;
+  const auto is_bf16 = [](const graph::Value& v) { return v.dtype == graph::DType::kBF16; };
+  if (std::none_of(values.begin(), values.end(), is_bf16)) return std::nullopt;
+  for (const ValueId id : built.differentiable) {
+    const auto found = std::find_if(values.begin(), values.end(), [&](const graph::Value& v) {
+      return v.name == built.graph.values[id].name;
+    });
+    mixed.differentiable.push_back(ValueId(static_cast<std::size_t>(found - values.begin())));
+  }
+  return mixed;
 }
 
 graph::Graph training_graph(const OpCase& op_case, const BuiltCase& built) {

@@ -106,6 +106,10 @@ using BuiltCase = CaseBuilder::Built;
 [[nodiscard]] const std::vector<OpCase>& network_cases();
 [[nodiscard]] const std::vector<OpCase>& update_cases();
 
+// The same case with the numbers of its ops in bf16 where they have such a form; nullopt where none
+// has.
+[[nodiscard]] std::optional<BuiltCase> in_bf16(const BuiltCase& built);
+
 // Fills the inputs and persistent values of `interpreter` as the case says; a pure function of
 // (case, seed). Optimizer state starts as zeros.
 void fill_sources(const BuiltCase& built, std::uint64_t seed, Interpreter& interpreter);
