@@ -1,6 +1,7 @@
 #include "kernels/cuda/batch_norm.h"
 
 #include "kernels/cuda/copy.h"
+#include "kernels/cuda/element_type.h"
 #include "kernels/cuda/norm_sizes.h"
 #include "kernels/cuda/ops.h"
 
@@ -18,10 +19,12 @@ std::unique_ptr<Kernel> plan_batch_norm(Booking& b) {
   const NormSizes sizes = norm_sizes(b);
   const NormWorkspace workspace(b, sizes.x);
   b.flops(8.0 * elements(b));
-  return make_kernel([=](const Run& run) {
-    launch_batch_norm(sizes, workspace.plan(), run.input(0), run.input(1), run.input(2),
-                      run.output(0), run.output(1), run.output(2), workspace.partial(run),
-                      workspace.coefficients(run), run.stream());
+  return with_element(b, b.input(0), [&]<class T>(std::type_identity<T>) {
+    return make_kernel([=](const Run& run) {
+      launch_batch_norm(sizes, workspace.plan(), run.input<T>(0), run.input(1), run.input(2),
+                        run.output<T>(0), run.output(1), run.output(2), workspace.partial(run),
+                        workspace.coefficients(run), run.stream());
+    });
   });
 }
 
@@ -30,10 +33,13 @@ std::unique_ptr<Kernel> plan_batch_norm_grad(Booking& b) {
   const NormSizes sizes = norm_sizes(b);
   const NormWorkspace workspace(b, sizes.x);
   b.flops(12.0 * elements(b));
-  return make_kernel([=](const Run& run) {
-    launch_batch_norm_grad(sizes, workspace.plan(), run.input(0), run.input(1), run.input(2),
-                           run.input(3), run.input(4), run.output(0), run.output(1), run.output(2),
-                           workspace.partial(run), workspace.coefficients(run), run.stream());
+  return with_element(b, b.input(0), [&]<class T>(std::type_identity<T>) {
+    return make_kernel([=](const Run& run) {
+      launch_batch_norm_grad(sizes, workspace.plan(), run.input<T>(0), run.input<T>(1),
+                             run.input(2), run.input(3), run.input(4), run.output<T>(0),
+                             run.output(1), run.output(2), workspace.partial(run),
+                             workspace.coefficients(run), run.stream());
+    });
   });
 }
 
@@ -42,9 +48,11 @@ std::unique_ptr<Kernel> plan_batch_norm_inference(Booking& b) {
   const NormSizes sizes = norm_sizes(b);
   const std::size_t at = b.workspace(sizes.x.channels * static_cast<Bytes>(sizeof(float)));
   b.flops(4.0 * elements(b));
-  return make_kernel([=](const Run& run) {
-    launch_normalise(sizes, run.input(0), run.input(1), run.input(2), run.input(3), run.input(4),
-                     run.output(0), run.scratch(at), run.stream());
+  return with_element(b, b.input(0), [&]<class T>(std::type_identity<T>) {
+    return make_kernel([=](const Run& run) {
+      launch_normalise(sizes, run.input<T>(0), run.input(1), run.input(2), run.input(3),
+                       run.input(4), run.output<T>(0), run.scratch(at), run.stream());
+    });
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/batch_norm.h"
 #include "kernels/cuda/channel_map.cuh"
+#include "kernels/cuda/element.cuh"
 
 namespace reprise::kernels::cuda {
 namespace {
@@ -72,44 +73,39 @@ __global__ void finish_grad_kernel(PartialSums of, double count, double epsilon,
   coefficients[2 * of.sums + c] = static_cast<float>(of_product * inverse / count);
 }
 
-template <class Index, int kWidth>
-__global__ void normalise_kernel(SumSizes s, const std::int32_t* ranks, int rank_count,
-                                 const float* x, const float* mean, const float* scale,
-                                 const float* beta, float* y) {
+template <class Index, int kWidth, class T>
+__global__ void normalise_kernel(SumSizes s, const std::int32_t* ranks, int rank_count, const T* x,
+                                 const float* mean, const float* scale, const float* beta, T* y) {
   for_each_in_channels<Index>(s, kWidth, counted_elements(s, ranks, rank_count),
                               [&](std::int64_t at, std::int64_t c, bool counts) {
-                                struct alignas(kWidth * sizeof(float)) Piece {
-                                  float v[kWidth];
-                                };
-                                Piece piece = *reinterpret_cast<const Piece*>(x + at);
+                                auto piece = *reinterpret_cast<const Piece<T, kWidth>*>(x + at);
                                 for (int k = 0; k < kWidth; ++k) {
-                                  piece.v[k] =
-                                      counts ? (piece.v[k] - mean[c]) * scale[c] + beta[c] : 0.0F;
+                                  const float normalised =
+                                      (number(piece.v[k]) - mean[c]) * scale[c] + beta[c];
+                                  piece.v[k] = stored<T>(counts ? normalised : 0.0F);
                                 }
-                                *reinterpret_cast<Piece*>(y + at) = piece;
+                                *reinterpret_cast<Piece<T, kWidth>*>(y + at) = piece;
                               });
 }
 
-template <class Index, int kWidth>
+template <class Index, int kWidth, class T>
 __global__ void normalise_grad_kernel(SumSizes s, const std::int32_t* ranks, int rank_count,
-                                      const float* x, const float* dy, const float* mean,
-                                      const float* coefficients, float* dx) {
+                                      const T* x, const T* dy, const float* mean,
+                                      const float* coefficients, T* dx) {
   for_each_in_channels<Index>(
       s, kWidth, counted_elements(s, ranks, rank_count),
       [&](std::int64_t at, std::int64_t c, bool counts) {
-        struct alignas(kWidth * sizeof(float)) Piece {
-          float v[kWidth];
-        };
         const float scale = coefficients[c];
         const float shift = coefficients[s.channels + c];
         const float slope = coefficients[2 * s.channels + c];
-        const Piece of_x = *reinterpret_cast<const Piece*>(x + at);
-        Piece piece = *reinterpret_cast<const Piece*>(dy + at);
+        const auto of_x = *reinterpret_cast<const Piece<T, kWidth>*>(x + at);
+        auto piece = *reinterpret_cast<const Piece<T, kWidth>*>(dy + at);
         for (int k = 0; k < kWidth; ++k) {
-          const float centred = of_x.v[k] - mean[c];
-          piece.v[k] = counts ? scale * (piece.v[k] - shift - centred * slope) : 0.0F;
+          const float centred = number(of_x.v[k]) - mean[c];
+          const float gradient = scale * (number(piece.v[k]) - shift - centred * slope);
+          piece.v[k] = stored<T>(counts ? gradient : 0.0F);
         }
-        *reinterpret_cast<Piece*>(dx + at) = piece;
+        *reinterpret_cast<Piece<T, kWidth>*>(dx + at) = piece;
       });
 }
 
@@ -143,8 +139,9 @@ double count_of(const SumSizes& s) {
   return static_cast<double>(std::max<std::int64_t>(s.terms(), 1));
 }
 
-void map_normalised(const NormSizes& s, const float* x, const float* mean, const float* scale,
-                    const float* beta, float* y, cudaStream_t stream) {
+template <class T>
+void map_normalised(const NormSizes& s, const T* x, const float* mean, const float* scale,
+                    const float* beta, T* y, cudaStream_t stream) {
   const std::int64_t count = s.x.sums() * s.x.terms();
   if (count == 0) return;
   const auto start = [&](auto kernel, int width) {
@@ -155,30 +152,33 @@ void map_normalised(const NormSizes& s, const float* x, const float* mean, const
            s.x, s.ranks, s.rank_count, x, mean, scale, beta, y);
   };
   if (!fits_32_bits(s.x)) {
-    start(normalise_kernel<std::int64_t, 1>, 1);
+    start(normalise_kernel<std::int64_t, 1, T>, 1);
   } else if (fits_quads(s.x)) {
-    start(normalise_kernel<std::uint32_t, 4>, 4);
+    start(normalise_kernel<std::uint32_t, 4, T>, 4);
   } else {
-    start(normalise_kernel<std::uint32_t, 1>, 1);
+    start(normalise_kernel<std::uint32_t, 1, T>, 1);
   }
 }
 
 }  // namespace
 
-void launch_moment_sums(const NormSizes& s, const SumPlan& plan, const float* x, double* partial,
+template <class T>
+void launch_moment_sums(const NormSizes& s, const SumPlan& plan, const T* x, double* partial,
                         cudaStream_t stream) {
   launch_partial_sums("moments", Moments{}, plan, x, nullptr, nullptr, s.ranks, s.rank_count,
                       partial, stream);
 }
 
-void launch_grad_sums(const NormSizes& s, const SumPlan& plan, const float* x, const float* dy,
+template <class T>
+void launch_grad_sums(const NormSizes& s, const SumPlan& plan, const T* x, const T* dy,
                       const float* mean, double* partial, cudaStream_t stream) {
   launch_partial_sums("norm_grad_sums", GradSums{}, plan, x, dy, mean, s.ranks, s.rank_count,
                       partial, stream);
 }
 
-void launch_batch_norm(const NormSizes& s, const SumPlan& plan, const float* x, const float* gamma,
-                       const float* beta, float* y, float* mean, float* var, double* partial,
+template <class T>
+void launch_batch_norm(const NormSizes& s, const SumPlan& plan, const T* x, const float* gamma,
+                       const float* beta, T* y, float* mean, float* var, double* partial,
                        float* coefficients, cudaStream_t stream) {
   launch_moment_sums(s, plan, x, partial, stream);
   const std::int64_t channels = s.x.channels;
@@ -191,8 +191,9 @@ void launch_batch_norm(const NormSizes& s, const SumPlan& plan, const float* x, 
   map_normalised(s, x, mean, coefficients, beta, y, stream);
 }
 
-void launch_normalise(const NormSizes& s, const float* x, const float* gamma, const float* beta,
-                      const float* mean, const float* var, float* y, float* coefficients,
+template <class T>
+void launch_normalise(const NormSizes& s, const T* x, const float* gamma, const float* beta,
+                      const float* mean, const float* var, T* y, float* coefficients,
                       cudaStream_t stream) {
   const std::int64_t channels = s.x.channels;
   const std::size_t c = size(channels);
@@ -202,10 +203,11 @@ void launch_normalise(const NormSizes& s, const float* x, const float* gamma, co
   map_normalised(s, x, mean, coefficients, beta, y, stream);
 }
 
-void launch_batch_norm_grad(const NormSizes& s, const SumPlan& plan, const float* x,
-                            const float* dy, const float* mean, const float* var,
-                            const float* gamma, float* dx, float* dgamma, float* dbeta,
-                            double* partial, float* coefficients, cudaStream_t stream) {
+template <class T>
+void launch_batch_norm_grad(const NormSizes& s, const SumPlan& plan, const T* x, const T* dy,
+                            const float* mean, const float* var, const float* gamma, T* dx,
+                            float* dgamma, float* dbeta, double* partial, float* coefficients,
+                            cudaStream_t stream) {
   launch_grad_sums(s, plan, x, dy, mean, partial, stream);
   const std::int64_t channels = s.x.channels;
   const std::size_t c = size(channels);
@@ -217,8 +219,9 @@ void launch_batch_norm_grad(const NormSizes& s, const SumPlan& plan, const float
   launch_normalise_grad(s, x, dy, mean, coefficients, dx, stream);
 }
 
-void launch_normalise_grad(const NormSizes& s, const float* x, const float* dy, const float* mean,
-                           const float* coefficients, float* dx, cudaStream_t stream) {
+template <class T>
+void launch_normalise_grad(const NormSizes& s, const T* x, const T* dy, const float* mean,
+                           const float* coefficients, T* dx, cudaStream_t stream) {
   const std::int64_t count = s.x.sums() * s.x.terms();
   if (count == 0) return;
   const auto start = [&](auto kernel, int width) {
@@ -229,11 +232,11 @@ void launch_normalise_grad(const NormSizes& s, const float* x, const float* dy, 
            s.x, s.ranks, s.rank_count, x, dy, mean, coefficients, dx);
   };
   if (!fits_32_bits(s.x)) {
-    start(normalise_grad_kernel<std::int64_t, 1>, 1);
+    start(normalise_grad_kernel<std::int64_t, 1, T>, 1);
   } else if (fits_quads(s.x)) {
-    start(normalise_grad_kernel<std::uint32_t, 4>, 4);
+    start(normalise_grad_kernel<std::uint32_t, 4, T>, 4);
   } else {
-    start(normalise_grad_kernel<std::uint32_t, 1>, 1);
+    start(normalise_grad_kernel<std::uint32_t, 1, T>, 1);
   }
 }
 
@@ -248,5 +251,25 @@ void launch_batch_norm_update(const RunningUpdate& update, const float* norm, co
        reads(running_var, c), writes(running_mean, c), writes(running_var, c)},
       update, norm, mean, var, running_mean, running_var, channels);
 }
+
+// Of everything above for values stored as T.
+#define REPRISE_NORM_OF(T)                                                                   \
+  template void launch_moment_sums(const NormSizes&, const SumPlan&, const T*, double*,      \
+                                   cudaStream_t);                                            \
+  template void launch_grad_sums(const NormSizes&, const SumPlan&, const T*, const T*,       \
+                                 const float*, double*, cudaStream_t);                       \
+  template void launch_batch_norm(const NormSizes&, const SumPlan&, const T*, const float*,  \
+                                  const float*, T*, float*, float*, double*, float*,         \
+                                  cudaStream_t);                                             \
+  template void launch_normalise(const NormSizes&, const T*, const float*, const float*,     \
+                                 const float*, const float*, T*, float*, cudaStream_t);      \
+  template void launch_batch_norm_grad(const NormSizes&, const SumPlan&, const T*, const T*, \
+                                       const float*, const float*, const float*, T*, float*, \
+                                       float*, double*, float*, cudaStream_t);               \
+  template void launch_normalise_grad(const NormSizes&, const T*, const T*, const float*,    \
+                                      const float*, T*, cudaStream_t)
+REPRISE_NORM_OF(float);
+REPRISE_NORM_OF(BFloat16);
+#undef REPRISE_NORM_OF
 
 }  // namespace reprise::kernels::cuda

@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/batch_norm_ranks.h"
 
+#include "kernels/cuda/element_type.h"
 #include "kernels/cuda/norm_sizes.h"
 #include "kernels/cuda/ops.h"
 
@@ -32,11 +33,14 @@ std::unique_ptr<Kernel> plan_batch_norm_moments(Booking& b) {
   sizes.rank_count = ranks_of(b, 1);
   const NormWorkspace workspace(b, sizes.x);
   b.flops(4.0 * elements(b));
-  return make_kernel([=](const Run& run) {
-    const NormSizes s = over_ranks(sizes, run, 1);
-    launch_moment_sums(s, workspace.plan(), run.input(0), workspace.partial(run), run.stream());
-    launch_finish_rank_moments(s, workspace.plan(), workspace.partial(run), run.output(0),
-                               run.stream());
+  return with_element(b, b.input(0), [&]<class T>(std::type_identity<T>) {
+    return make_kernel([=](const Run& run) {
+      const NormSizes s = over_ranks(sizes, run, 1);
+      launch_moment_sums(s, workspace.plan(), run.input<T>(0), workspace.partial(run),
+                         run.stream());
+      launch_finish_rank_moments(s, workspace.plan(), workspace.partial(run), run.output(0),
+                                 run.stream());
+    });
   });
 }
 
@@ -58,9 +62,11 @@ std::unique_ptr<Kernel> plan_batch_norm_apply(Booking& b) {
   sizes.rank_count = ranks_of(b, 5);
   const std::size_t at = b.workspace(sizes.x.channels * static_cast<Bytes>(sizeof(float)));
   b.flops(4.0 * elements(b));
-  return make_kernel([=](const Run& run) {
-    launch_normalise(over_ranks(sizes, run, 5), run.input(0), run.input(1), run.input(2),
-                     run.input(3), run.input(4), run.output(0), run.scratch(at), run.stream());
+  return with_element(b, b.input(0), [&]<class T>(std::type_identity<T>) {
+    return make_kernel([=](const Run& run) {
+      launch_normalise(over_ranks(sizes, run, 5), run.input<T>(0), run.input(1), run.input(2),
+                       run.input(3), run.input(4), run.output<T>(0), run.scratch(at), run.stream());
+    });
   });
 }
 
@@ -70,11 +76,13 @@ std::unique_ptr<Kernel> plan_batch_norm_grad_sums(Booking& b) {
   sizes.rank_count = ranks_of(b, 4);
   const NormWorkspace workspace(b, sizes.x);
   b.flops(5.0 * elements(b));
-  return make_kernel([=](const Run& run) {
-    launch_grad_sums(over_ranks(sizes, run, 4), workspace.plan(), run.input(0), run.input(1),
-                     run.input(2), workspace.partial(run), run.stream());
-    launch_finish_rank_grad_sums(sizes, workspace.plan(), workspace.partial(run), run.input(3),
-                                 run.output(0), run.stream());
+  return with_element(b, b.input(0), [&]<class T>(std::type_identity<T>) {
+    return make_kernel([=](const Run& run) {
+      launch_grad_sums(over_ranks(sizes, run, 4), workspace.plan(), run.input<T>(0),
+                       run.input<T>(1), run.input(2), workspace.partial(run), run.stream());
+      launch_finish_rank_grad_sums(sizes, workspace.plan(), workspace.partial(run), run.input(3),
+                                   run.output(0), run.stream());
+    });
   });
 }
 
@@ -85,12 +93,14 @@ std::unique_ptr<Kernel> plan_batch_norm_grad_input(Booking& b) {
   const std::size_t at =
       b.workspace(kNormCoefficients * sizes.x.channels * static_cast<Bytes>(sizeof(float)));
   b.flops(6.0 * elements(b));
-  return make_kernel([=](const Run& run) {
-    const NormSizes s = over_ranks(sizes, run, 6);
-    launch_rank_grad_coefficients(s, run.input(3), run.input(4), run.input(5), run.output(1),
-                                  run.output(2), run.scratch(at), run.stream());
-    launch_normalise_grad(s, run.input(0), run.input(1), run.input(2), run.scratch(at),
-                          run.output(0), run.stream());
+  return with_element(b, b.input(0), [&]<class T>(std::type_identity<T>) {
+    return make_kernel([=](const Run& run) {
+      const NormSizes s = over_ranks(sizes, run, 6);
+      launch_rank_grad_coefficients(s, run.input(3), run.input(4), run.input(5), run.output(1),
+                                    run.output(2), run.scratch(at), run.stream());
+      launch_normalise_grad(s, run.input<T>(0), run.input<T>(1), run.input(2), run.scratch(at),
+                            run.output<T>(0), run.stream());
+    });
   });
 }
 

@@ -72,7 +72,9 @@ Booking::Booked Booking::finish(std::unique_ptr<Kernel> kernel) {
     bytes += static_cast<double>(own_bytes_[o] > 0 ? own_bytes_[o] : plain);
   }
   if (prepared_.bytes_moved == 0) prepared_.bytes_moved = bytes;
-  prepared_.cost_ns = analytic_cost_ns(node_.op, prepared_.flops, prepared_.bytes_moved, launches_);
+  const bool bf16 = inputs() > 0 && input(0).dtype == graph::DType::kBF16;
+  prepared_.cost_ns =
+      analytic_cost_ns(node_.op, prepared_.flops, prepared_.bytes_moved, launches_, bf16);
   for (std::size_t k = 0; k < relative_costs_.size(); ++k) {
     prepared_.others[k].cost_ns = static_cast<std::int64_t>(
         std::ceil(relative_costs_[k] * static_cast<double>(prepared_.cost_ns)));

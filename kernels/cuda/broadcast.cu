@@ -1,4 +1,5 @@
 #include "kernels/cuda/broadcast.h"
+#include "kernels/cuda/element.cuh"
 #include "kernels/cuda/grid.h"
 #include "platform/launch.h"
 
@@ -19,12 +20,13 @@ __global__ void broadcast_kernel(BroadcastSizes s, const float* x, float* y) {
   }
 }
 
+template <class In, class Out>
 __global__ void add_channels_kernel(const float* values, std::int64_t channels, std::int64_t inner,
-                                    float* y, std::int64_t count) {
+                                    const In* x, Out* y, std::int64_t count) {
   const std::int64_t threads = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
        i += threads) {
-    y[i] += values[i / inner % channels];
+    y[i] = stored<Out>(number(x[i]) + values[i / inner % channels]);
   }
 }
 
@@ -38,18 +40,29 @@ void launch_broadcast(const BroadcastSizes& s, const float* x, float* y, cudaStr
          s, x, y);
 }
 
-void launch_add_row(const float* row, std::int64_t columns, float* y, std::int64_t count,
+template <class In, class Out>
+void launch_add_row(const float* row, std::int64_t columns, const In* x, Out* y, std::int64_t count,
                     cudaStream_t stream) {
-  launch_add_channels(row, columns, 1, y, count, stream);
+  launch_add_channels(row, columns, 1, x, y, count, stream);
 }
 
-void launch_add_channels(const float* values, std::int64_t channels, std::int64_t inner, float* y,
-                         std::int64_t count, cudaStream_t stream) {
+template <class In, class Out>
+void launch_add_channels(const float* values, std::int64_t channels, std::int64_t inner,
+                         const In* x, Out* y, std::int64_t count, cudaStream_t stream) {
   if (count == 0) return;
-  launch("add_channels", add_channels_kernel, grid_for(count), dim3(kBlock), stream,
+  launch("add_channels", add_channels_kernel<In, Out>, grid_for(count), dim3(kBlock), stream,
          {reads(values, static_cast<std::size_t>(channels)),
-          reads(y, static_cast<std::size_t>(count)), writes(y, static_cast<std::size_t>(count))},
-         values, channels, inner, y, count);
+          reads(x, static_cast<std::size_t>(count)), writes(y, static_cast<std::size_t>(count))},
+         values, channels, inner, x, y, count);
 }
+
+template void launch_add_row(const float*, std::int64_t, const float*, float*, std::int64_t,
+                             cudaStream_t);
+template void launch_add_row(const float*, std::int64_t, const float*, BFloat16*, std::int64_t,
+                             cudaStream_t);
+template void launch_add_channels(const float*, std::int64_t, std::int64_t, const float*, float*,
+                                  std::int64_t, cudaStream_t);
+template void launch_add_channels(const float*, std::int64_t, std::int64_t, const BFloat16*,
+                                  BFloat16*, std::int64_t, cudaStream_t);
 
 }  // namespace reprise::kernels::cuda

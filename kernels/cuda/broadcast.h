@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cuda_runtime.h>
 
+#include "kernels/cuda/element.h"
+
 namespace reprise::kernels::cuda {
 
 // Axes of the output, innermost first, and how far apart neighbours lie in the input (0: repeated).
@@ -21,11 +23,15 @@ struct BroadcastSizes {
 
 void launch_broadcast(const BroadcastSizes& sizes, const float* x, float* y, cudaStream_t stream);
 
-// y[i] += row[i % columns], for a bias.
-void launch_add_row(const float* row, std::int64_t columns, float* y, std::int64_t count,
+// y[i] = x[i] + row[i % columns], for a bias; y may be x. In and Out are those of element.h: float
+// twice, or float to BFloat16.
+template <class In, class Out>
+void launch_add_row(const float* row, std::int64_t columns, const In* x, Out* y, std::int64_t count,
                     cudaStream_t stream);
-// y[i] += values[i / inner % channels], for the bias of an image.
-void launch_add_channels(const float* values, std::int64_t channels, std::int64_t inner, float* y,
-                         std::int64_t count, cudaStream_t stream);
+// y[i] = x[i] + values[i / inner % channels], for the bias of an image: float twice or BFloat16
+// twice.
+template <class In, class Out>
+void launch_add_channels(const float* values, std::int64_t channels, std::int64_t inner,
+                         const In* x, Out* y, std::int64_t count, cudaStream_t stream);
 
 }  // namespace reprise::kernels::cuda

@@ -22,22 +22,25 @@ struct SquaredDifference {
 };
 
 // y[sum] = acc[sum] + factor * total
+template <class T>
 __global__ void finish_sums_kernel(PartialSums of, double factor, const double* partial,
-                                   const float* acc, float* y) {
+                                   const T* acc, T* y) {
   const std::int64_t threads = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
        i < of.sums; i += threads) {
     const double total = factor * of.total(partial, 0, i);
-    y[i] = static_cast<float>(acc == nullptr ? total : static_cast<double>(acc[i]) + total);
+    const double sum = acc == nullptr ? total : static_cast<double>(number(acc[i])) + total;
+    y[i] = stored<T>(static_cast<float>(sum));
   }
 }
 
+template <class T>
 void finish(const char* name, const SumPlan& plan, double factor, const double* partial,
-            const float* acc, float* y, cudaStream_t stream) {
+            const std::type_identity_t<T>* acc, T* y, cudaStream_t stream) {
   const std::int64_t sums = plan.sizes.sums();
   if (sums == 0) return;
   const auto n = static_cast<std::size_t>(sums);
-  launch(name, finish_sums_kernel, grid_for(sums), dim3(kBlock), stream,
+  launch(name, finish_sums_kernel<T>, grid_for(sums), dim3(kBlock), stream,
          {reads(partial, n * static_cast<std::size_t>(plan.parts)),
           reads(acc, acc == nullptr ? 0 : n), writes(y, n)},
          PartialSums{plan.parts, sums}, factor, partial, acc, y);
@@ -67,8 +70,10 @@ SumPlan::SumPlan(const SumSizes& s) : sizes(s), part_terms(s.terms()) {
   part_terms = ((s.terms() + parts - 1) / parts + 3) / 4 * 4;  // parts begin with whole quads
 }
 
-void launch_sums(const SumPlan& plan, float factor, const float* x, const float* acc, float* y,
-                 double* scratch, cudaStream_t stream) {
+template <class In, class Out>
+void launch_sums(const SumPlan& plan, float factor, const In* x,
+                 const std::type_identity_t<Out>* acc, Out* y, double* scratch,
+                 cudaStream_t stream) {
   launch_partial_sums("sums", Plain{}, plan, x, nullptr, nullptr, nullptr, 0, scratch, stream);
   finish("finish_sums", plan, static_cast<double>(factor), scratch, acc, y, stream);
 }
@@ -80,5 +85,12 @@ void launch_sum_of_squared_differences(const SumPlan& plan, double factor, const
                       scratch, stream);
   finish("finish_squared_differences", plan, factor, scratch, nullptr, y, stream);
 }
+
+template void launch_sums<float, float>(const SumPlan&, float, const float*, const float*, float*,
+                                        double*, cudaStream_t);
+template void launch_sums<BFloat16, float>(const SumPlan&, float, const BFloat16*, const float*,
+                                           float*, double*, cudaStream_t);
+template void launch_sums<BFloat16, BFloat16>(const SumPlan&, float, const BFloat16*,
+                                              const BFloat16*, BFloat16*, double*, cudaStream_t);
 
 }  // namespace reprise::kernels::cuda

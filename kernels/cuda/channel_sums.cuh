@@ -1,6 +1,6 @@
 #pragma once
 
-// The first kernel of channel_sums.h, for any terms: F says what each element adds.
+// The first kernel of channel_sums.h, for any terms of type T: F says what each element adds.
 //
 //   struct F {
 //     static constexpr int kValues;   // sums made side by side
@@ -11,6 +11,7 @@
 // `centre` is centres[channel], 0 where `centres` is null.
 
 #include "kernels/cuda/channel_sums.h"
+#include "kernels/cuda/element.cuh"
 #include "kernels/cuda/reduction.cuh"
 #include "platform/launch.h"
 
@@ -30,14 +31,11 @@ struct PartialSums {
 
 // Adds the terms first, first + step, ... below `end` of one sum, counted in pieces of kWidth terms
 // that lie side by side.
-template <int kWidth, class F>
-__device__ inline void add_terms(const F& f, const SumSizes& s, const float* x, const float* y,
+template <int kWidth, class F, class T>
+__device__ inline void add_terms(const F& f, const SumSizes& s, const T* x, const T* y,
                                  const float* centres, std::int64_t sum, std::int64_t first,
                                  std::int64_t step, std::int64_t end, double* sums) {
   if (first >= end) return;
-  struct alignas(kWidth * sizeof(float)) Piece {
-    float v[kWidth];
-  };
   const std::int64_t channel = sum % s.channels;
   const std::int64_t row = s.channels * s.inner;
   const std::int64_t base = sum / s.channels * s.outer * row + channel * s.inner;
@@ -49,10 +47,10 @@ __device__ inline void add_terms(const F& f, const SumSizes& s, const float* x, 
   std::int64_t i = first % inner;
   for (std::int64_t piece = first; piece < end; piece += step) {
     const std::int64_t at = base + o * row + i * kWidth;
-    const Piece of_x = *reinterpret_cast<const Piece*>(x + at);
-    Piece of_y{};
-    if constexpr (F::kSecond) of_y = *reinterpret_cast<const Piece*>(y + at);
-    for (int k = 0; k < kWidth; ++k) f(of_x.v[k], of_y.v[k], centre, sums);
+    const auto of_x = *reinterpret_cast<const Piece<T, kWidth>*>(x + at);
+    Piece<T, kWidth> of_y{};
+    if constexpr (F::kSecond) of_y = *reinterpret_cast<const Piece<T, kWidth>*>(y + at);
+    for (int k = 0; k < kWidth; ++k) f(number(of_x.v[k]), number(of_y.v[k]), centre, sums);
     o += outer_step;
     i += inner_step;
     if (i >= inner) {
@@ -74,10 +72,10 @@ __device__ inline std::int64_t counted_terms(const SumSizes& s, const std::int32
 inline constexpr int kColumnRows = 8;
 
 // Blocks of 32 x kColumnRows threads: neighbouring sums beside each other, eight threads a sum.
-template <class F>
-__global__ void column_sums_kernel(F f, SumSizes s, std::int64_t part_terms, const float* x,
-                                   const float* y, const float* centres, const std::int32_t* ranks,
-                                   int rank_count, double* partial) {
+template <class F, class T>
+__global__ void column_sums_kernel(F f, SumSizes s, std::int64_t part_terms, const T* x, const T* y,
+                                   const float* centres, const std::int32_t* ranks, int rank_count,
+                                   double* partial) {
   __shared__ double of_row[kColumnRows][F::kValues][32];
   const std::int64_t sum = static_cast<std::int64_t>(blockIdx.x) * 32 + threadIdx.x;
   const std::int64_t begin = blockIdx.y * part_terms;
@@ -99,10 +97,10 @@ __global__ void column_sums_kernel(F f, SumSizes s, std::int64_t part_terms, con
 
 // Blocks of 256 threads, kLanes (32 or 256) a sum. With kWidth = 4, inner and part_terms are
 // multiples of four.
-template <int kLanes, int kWidth, class F>
-__global__ void row_sums_kernel(F f, SumSizes s, std::int64_t part_terms, const float* x,
-                                const float* y, const float* centres, const std::int32_t* ranks,
-                                int rank_count, double* partial) {
+template <int kLanes, int kWidth, class F, class T>
+__global__ void row_sums_kernel(F f, SumSizes s, std::int64_t part_terms, const T* x, const T* y,
+                                const float* centres, const std::int32_t* ranks, int rank_count,
+                                double* partial) {
   const std::int64_t sum =
       static_cast<std::int64_t>(blockIdx.x) * (kGroupBlock / kLanes) + threadIdx.x / kLanes;
   const std::int64_t begin = blockIdx.y * part_terms;
@@ -122,10 +120,11 @@ __global__ void row_sums_kernel(F f, SumSizes s, std::int64_t part_terms, const 
 }
 
 // Queues the first kernel; `partial` holds plan.scratch_bytes(F::kValues).
-template <class F>
-void launch_partial_sums(const char* name, const F& f, const SumPlan& plan, const float* x,
-                         const float* y, const float* centres, const std::int32_t* ranks,
-                         int rank_count, double* partial, cudaStream_t stream) {
+template <class F, class T>
+void launch_partial_sums(const char* name, const F& f, const SumPlan& plan, const T* x,
+                         const std::type_identity_t<T>* y, const float* centres,
+                         const std::int32_t* ranks, int rank_count, double* partial,
+                         cudaStream_t stream) {
   const SumSizes& s = plan.sizes;
   if (s.sums() == 0) return;
   const auto count = static_cast<std::size_t>(s.sums() * s.terms());
@@ -144,13 +143,14 @@ void launch_partial_sums(const char* name, const F& f, const SumPlan& plan, cons
   const bool quads = s.inner % 4 == 0;
   switch (plan.group) {
     case SumPlan::Group::kColumn:
-      return start(column_sums_kernel<F>, 32, dim3(32, kColumnRows));
+      return start(column_sums_kernel<F, T>, 32, dim3(32, kColumnRows));
     case SumPlan::Group::kWarp:
-      return start(quads ? row_sums_kernel<32, 4, F> : row_sums_kernel<32, 1, F>, kGroupBlock / 32,
-                   dim3(kGroupBlock));
+      return start(quads ? row_sums_kernel<32, 4, F, T> : row_sums_kernel<32, 1, F, T>,
+                   kGroupBlock / 32, dim3(kGroupBlock));
     case SumPlan::Group::kBlock:
-      return start(quads ? row_sums_kernel<kGroupBlock, 4, F> : row_sums_kernel<kGroupBlock, 1, F>,
-                   1, dim3(kGroupBlock));
+      return start(
+          quads ? row_sums_kernel<kGroupBlock, 4, F, T> : row_sums_kernel<kGroupBlock, 1, F, T>, 1,
+          dim3(kGroupBlock));
   }
 }
 

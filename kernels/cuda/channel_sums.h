@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cuda_runtime.h>
+#include <type_traits>
 
 namespace reprise::kernels::cuda {
 
@@ -34,8 +35,11 @@ struct SumPlan {
 };
 
 // y[sum] = acc[sum] + factor * sum of x. `acc` may be null or y; `scratch` holds scratch_bytes().
-void launch_sums(const SumPlan& plan, float factor, const float* x, const float* acc, float* y,
-                 double* scratch, cudaStream_t stream);
+// In and Out: float twice, BFloat16 twice, or BFloat16 to float.
+template <class In, class Out>
+void launch_sums(const SumPlan& plan, float factor, const In* x,
+                 const std::type_identity_t<Out>* acc, Out* y, double* scratch,
+                 cudaStream_t stream);
 // y[0] = factor * sum of (a - b)^2 over the `terms` of the one sum.
 void launch_sum_of_squared_differences(const SumPlan& plan, double factor, const float* a,
                                        const float* b, float* y, double* scratch,

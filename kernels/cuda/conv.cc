@@ -1,181 +1,26 @@
-// Convolutions by cuDNN's legacy calls, in f32 on plain images (NCHW).
+// Convolutions by cuDNN's legacy calls on plain images (NCHW). f32 is calculated as exactly as
+// Device::tensor_floats() says, bf16 on tensor cores with sums in f32.
 //
-// Which algorithm. cuDNN's heuristics order its algorithms by their expected time. The first one is
-// taken that is deterministic and whose workspace is not larger than x, w and y together, so that a
-// workspace at most doubles what the node itself needs; if there is none, the deterministic one
-// with the least workspace. The choice depends on the sizes, the library and the GPU, never on a
-// budget: algorithms round differently, and every plan and budget must give the same bits
-// (graph/prepared.h: the algorithms a plan may pick from agree in every bit). So none is offered
-// beside the chosen one. Winograd's rounds a little more than a plain sum does, as it does
-// for everyone who takes cuDNN's first choice.
+// The gradient of a weight is f32, whatever x and dy are, and cuDNN's call does not mix types: bf16
+// images come with a bf16 filter, which would round the gradient. So x and dy are copied to f32 in
+// the workspace, some images at a time, and the call is the one of f32. Nothing is lost: a product
+// of two bf16 numbers is exact in f32, and TF32, which tensor cores take f32 for, has room for all
+// bits of bf16. What is paid for is the copies' time and a bounded workspace.
 
 #include <algorithm>
-#include <array>
-#include <limits>
-#include <map>
-#include <mutex>
-#include <optional>
-#include <vector>
 
 #include "kernels/cuda/broadcast.h"
+#include "kernels/cuda/convolution.h"
 #include "kernels/cuda/copy.h"
+#include "kernels/cuda/element_type.h"
 #include "kernels/cuda/library_workspace.h"
 #include "kernels/cuda/ops.h"
-#include "kernels/cuda/status.h"
+#include "kernels/cuda/pointwise.h"
 
 namespace reprise::kernels::cuda {
 namespace {
 
-using graph::Conv2dAttributes;
 using graph::Shape;
-
-template <class Handle, cudnnStatus_t (*kCreate)(Handle*), cudnnStatus_t (*kDestroy)(Handle)>
-class Descriptor {
- public:
-  explicit Descriptor(const char* call) { check(kCreate(&handle_), call); }
-  ~Descriptor() { kDestroy(handle_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  [[nodiscard]] Handle get() const { return handle_; }
-
- private:
-  Handle handle_ = nullptr;
-};
-
-using TensorDescriptor =
-    Descriptor<cudnnTensorDescriptor_t, cudnnCreateTensorDescriptor, cudnnDestroyTensorDescriptor>;
-using FilterDescriptor =
-    Descriptor<cudnnFilterDescriptor_t, cudnnCreateFilterDescriptor, cudnnDestroyFilterDescriptor>;
-using ConvolutionDescriptor =
-    Descriptor<cudnnConvolutionDescriptor_t, cudnnCreateConvolutionDescriptor,
-               cudnnDestroyConvolutionDescriptor>;
-
-enum class Direction { kForward, kBackwardData, kBackwardFilter };
-
-struct Choice {
-  int algorithm = 0;
-  cudnnMathType_t math = CUDNN_FMA_MATH;
-  std::size_t workspace_bytes = 0;
-};
-
-// The choices that this process has made, by device, direction and sizes: networks repeat their
-// convolutions, and asking cuDNN takes longer than anything else here.
-class Choices {
- public:
-  template <class Make>
-  Choice get(const std::vector<std::int64_t>& key, const Make& make) {
-    const std::lock_guard lock(mutex_);
-    const auto found = made_.find(key);
-    if (found != made_.end()) return found->second;
-    return made_.emplace(key, make()).first->second;
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<std::vector<std::int64_t>, Choice> made_;
-};
-
-Choices& choices() {
-  static Choices all;
-  return all;
-}
-
-constexpr int kMostAlgorithms = 16;  // cuDNN knows eight, some in two modes of calculation
-
-// x[N,C,H,W] w[O,C/groups,KH,KW] => y[N,O,H',W']
-class Convolution {
- public:
-  Convolution(Booking& b, const Shape& x, const Shape& w, const Shape& y)
-      : x_("cudnnCreateTensorDescriptor"),
-        y_("cudnnCreateTensorDescriptor"),
-        w_("cudnnCreateFilterDescriptor"),
-        convolution_("cudnnCreateConvolutionDescriptor") {
-    const auto& a = b.attributes<Conv2dAttributes>();
-    const auto size = [&b](std::int64_t n) {
-      if (n > std::numeric_limits<int>::max()) throw b.unsupported("an axis is too long");
-      return static_cast<int>(n);
-    };
-    const auto describe = [&size](cudnnTensorDescriptor_t of, const Shape& s) {
-      check(cudnnSetTensor4dDescriptor(of, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, size(s[0]),
-                                       size(s[1]), size(s[2]), size(s[3])),
-            "cudnnSetTensor4dDescriptor");
-    };
-    describe(x_.get(), x);
-    describe(y_.get(), y);
-    check(cudnnSetFilter4dDescriptor(w_.get(), CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, size(w[0]),
-                                     size(w[1]), size(w[2]), size(w[3])),
-          "cudnnSetFilter4dDescriptor");
-    check(cudnnSetConvolution2dDescriptor(convolution_.get(), size(a.padding[0]),
-                                          size(a.padding[1]), size(a.stride[0]), size(a.stride[1]),
-                                          size(a.dilation[0]), size(a.dilation[1]),
-                                          CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
-          "cudnnSetConvolution2dDescriptor");
-    check(cudnnSetConvolutionGroupCount(convolution_.get(), size(a.groups)),
-          "cudnnSetConvolutionGroupCount");
-    set_math(b.device().tensor_floats() ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH);
-    key_ = {b.device().ordinal(), b.device().tensor_floats() ? 1 : 0, a.groups};
-    for (const graph::Ints& sizes : {x, w, a.stride, a.padding, a.dilation}) {
-      key_.insert(key_.end(), sizes.begin(), sizes.end());
-    }
-    most_bytes_ = (graph::element_count(x) + graph::element_count(w) + graph::element_count(y)) *
-                  static_cast<Bytes>(sizeof(float));
-  }
-
-  [[nodiscard]] cudnnTensorDescriptor_t x() const { return x_.get(); }
-  [[nodiscard]] cudnnTensorDescriptor_t y() const { return y_.get(); }
-  [[nodiscard]] cudnnFilterDescriptor_t w() const { return w_.get(); }
-  [[nodiscard]] cudnnConvolutionDescriptor_t get() const { return convolution_.get(); }
-
-  // list(wanted, returned, results) asks cuDNN for algorithms, the fastest first; bytes(algorithm,
-  // result) for the workspace of one, and whether it goes with the mode of calculation. Sets the
-  // mode of calculation that goes with the choice.
-  template <class Performance, class List, class WorkspaceBytes>
-  [[nodiscard]] Choice choose(Booking& b, Direction direction, const List& list,
-                              const WorkspaceBytes& bytes) const {
-    std::vector<std::int64_t> key = key_;
-    key.push_back(static_cast<std::int64_t>(direction));
-    const Choice choice = choices().get(key, [&] {
-      std::array<Performance, kMostAlgorithms> found;
-      int returned = 0;
-      list(kMostAlgorithms, &returned, found.data());
-      return best_of(b, std::span(found.data(), static_cast<std::size_t>(returned)), bytes);
-    });
-    set_math(choice.math);
-    return choice;
-  }
-
- private:
-  template <class Performance, class WorkspaceBytes>
-  [[nodiscard]] Choice best_of(Booking& b, std::span<Performance> found,
-                               const WorkspaceBytes& bytes) const {
-    const bool tensor_floats = b.device().tensor_floats();
-    std::optional<Choice> best;
-    for (const Performance& candidate : found) {
-      const bool exact =
-          candidate.mathType == CUDNN_FMA_MATH || candidate.mathType == CUDNN_DEFAULT_MATH;
-      if (candidate.status != CUDNN_STATUS_SUCCESS) continue;
-      if (candidate.determinism != CUDNN_DETERMINISTIC || !(exact || tensor_floats)) continue;
-      Choice choice{.algorithm = candidate.algo,
-                    .math = tensor_floats ? candidate.mathType : CUDNN_FMA_MATH};
-      set_math(choice.math);
-      if (bytes(candidate.algo, &choice.workspace_bytes) != CUDNN_STATUS_SUCCESS) continue;
-      if (!best || choice.workspace_bytes < best->workspace_bytes) best = choice;
-      if (static_cast<Bytes>(choice.workspace_bytes) <= most_bytes_) break;
-    }
-    if (!best) throw b.unsupported("cuDNN has no deterministic algorithm for this convolution");
-    return *best;
-  }
-
-  void set_math(cudnnMathType_t type) const {
-    check(cudnnSetConvolutionMathType(convolution_.get(), type), "cudnnSetConvolutionMathType");
-  }
-
-  TensorDescriptor x_, y_;
-  FilterDescriptor w_;
-  ConvolutionDescriptor convolution_;
-  Bytes most_bytes_ = 0;
-  std::vector<std::int64_t> key_;
-};
 
 // Two operations for each element of y and weight of its group.
 double flops_of(const Shape& w, const Shape& y) {
@@ -190,6 +35,91 @@ std::unique_ptr<Kernel> nothing_to_do() {
   return make_kernel([](const Run&) {});
 }
 
+Factors factors_of(const graph::Value& x) {
+  return x.dtype == graph::DType::kBF16 ? Factors::kBF16 : Factors::kF32;
+}
+
+// dw = the gradient of images of which `x` and `dy` are the first, plus factor * dw.
+void add_weight_grad(const Run& run, const Convolution& c, const Choice& choice,
+                     const LibraryWorkspace& workspace, const void* x, const void* dy,
+                     float factor) {
+  check(cudnnConvolutionBackwardFilter(
+            run.device.dnn(), &kOne, c.x(), x, c.y(), dy, c.get(),
+            static_cast<cudnnConvolutionBwdFilterAlgo_t>(choice.algorithm), workspace.in(run),
+            workspace.bytes(), &factor, c.w(), run.output(0)),
+        "cudnnConvolutionBackwardFilter");
+}
+
+// Of bf16 images, by copies of some of them in f32.
+class CopiedWeightGrad final : public Kernel {
+ public:
+  CopiedWeightGrad(Booking& b, const Shape& x, const Shape& dy, const Shape& dw)
+      : images_(x[0]),
+        at_once_(images_at_once(x, dy)),
+        x_floats_(graph::element_count(x) / images_),
+        dy_floats_(graph::element_count(dy) / images_),
+        dw_bytes_(graph::element_count(dw) * static_cast<Bytes>(sizeof(float))),
+        accumulates_(b.accumulates()),
+        most_(b, at_once_, x, dy, dw),
+        x_at_(b.workspace(at_once_ * x_floats_ * static_cast<Bytes>(sizeof(float)))),
+        dy_at_(b.workspace(at_once_ * dy_floats_ * static_cast<Bytes>(sizeof(float)))) {
+    const std::int64_t left = images_ % at_once_;
+    if (left > 0) rest_ = std::make_unique<Piece>(b, left, x, dy, dw);
+    const auto pieces = images_ / at_once_ + (left > 0 ? 1 : 0);
+    b.launches(3 * pieces);
+    // Read, written and read again.
+    b.moves(10.0 * static_cast<double>(images_ * (x_floats_ + dy_floats_)));
+    workspace_ = LibraryWorkspace(
+        b, static_cast<Bytes>(std::max(most_.choice.workspace_bytes,
+                                       rest_ ? rest_->choice.workspace_bytes : std::size_t{0})));
+  }
+
+  void execute(const Run& run) override {
+    if (accumulates_) copy_to_output(run, 2, 0, dw_bytes_);
+    for (std::int64_t first = 0; first < images_; first += at_once_) {
+      const bool whole = first + at_once_ <= images_;
+      const std::int64_t images = whole ? at_once_ : images_ - first;
+      launch_cast(run.input<BFloat16>(0) + first * x_floats_, run.scratch(x_at_),
+                  images * x_floats_, run.stream());
+      launch_cast(run.input<BFloat16>(1) + first * dy_floats_, run.scratch(dy_at_),
+                  images * dy_floats_, run.stream());
+      const Piece& piece = whole ? most_ : *rest_;
+      add_weight_grad(run, piece.convolution, piece.choice, workspace_, run.scratch(x_at_),
+                      run.scratch(dy_at_), accumulates_ || first > 0 ? kOne : kZero);
+    }
+  }
+
+ private:
+  struct Piece {
+    Piece(const Booking& b, std::int64_t images, Shape x, Shape dy, const Shape& dw)
+        : convolution(b, Factors::kBF16InF32, with(std::move(x), images), dw,
+                      with(std::move(dy), images)),
+          choice(convolution.choose(b, Direction::kBackwardFilter)) {}
+    static Shape with(Shape shape, std::int64_t images) {
+      shape[0] = images;
+      return shape;
+    }
+    Convolution convolution;
+    Choice choice;
+  };
+
+  // Whose copies are at most 128 MiB; in eights, so that each piece starts at a multiple of 16
+  // bytes. It depends on the sizes alone, as the order of the sums then does.
+  static std::int64_t images_at_once(const Shape& x, const Shape& dy) {
+    constexpr std::int64_t kMostFloats = std::int64_t{32} << 20;
+    const std::int64_t floats = (graph::element_count(x) + graph::element_count(dy)) / x[0];
+    return std::min(x[0], std::max<std::int64_t>(8, kMostFloats / floats / 8 * 8));
+  }
+
+  std::int64_t images_, at_once_, x_floats_, dy_floats_;
+  Bytes dw_bytes_;
+  bool accumulates_;
+  Piece most_;
+  std::size_t x_at_, dy_at_;
+  std::unique_ptr<Piece> rest_;
+  LibraryWorkspace workspace_;
+};
+
 }  // namespace
 
 // x w bias? => y
@@ -198,30 +128,23 @@ std::unique_ptr<Kernel> plan_conv2d(Booking& b) {
   const Shape& y = b.output(0).shape;
   const std::int64_t count = graph::element_count(y);
   if (count == 0) return nothing_to_do();
-  const auto c = std::make_shared<Convolution>(b, b.input(0).shape, w, y);
-  const Choice choice = c->choose<cudnnConvolutionFwdAlgoPerf_t>(
-      b, Direction::kForward,
-      [&](int wanted, int* returned, cudnnConvolutionFwdAlgoPerf_t* results) {
-        check(cudnnGetConvolutionForwardAlgorithm_v7(b.device().dnn(), c->x(), c->w(), c->get(),
-                                                     c->y(), wanted, returned, results),
-              "cudnnGetConvolutionForwardAlgorithm_v7");
-      },
-      [&](cudnnConvolutionFwdAlgo_t algorithm, std::size_t* bytes) {
-        return cudnnGetConvolutionForwardWorkspaceSize(b.device().dnn(), c->x(), c->w(), c->get(),
-                                                       c->y(), algorithm, bytes);
-      });
+  const auto c = std::make_shared<Convolution>(b, factors_of(b.input(0)), b.input(0).shape, w, y);
+  const Choice choice = c->choose(b, Direction::kForward);
   const LibraryWorkspace workspace(b, static_cast<Bytes>(choice.workspace_bytes));
   const auto algorithm = static_cast<cudnnConvolutionFwdAlgo_t>(choice.algorithm);
   b.flops(flops_of(w, y));
   const bool bias = b.inputs() == 3;
-  return make_kernel([=, channels = y[1], pixels = y[2] * y[3]](const Run& run) {
-    check(cudnnConvolutionForward(run.device.dnn(), &kOne, c->x(), run.input(0), c->w(),
-                                  run.input(1), c->get(), algorithm, workspace.in(run),
-                                  workspace.bytes(), &kZero, c->y(), run.output(0)),
-          "cudnnConvolutionForward");
-    if (bias) {
-      launch_add_channels(run.input(2), channels, pixels, run.output(0), count, run.stream());
-    }
+  return with_element(b, b.output(0), [&]<class T>(std::type_identity<T>) {
+    return make_kernel([=, channels = y[1], pixels = y[2] * y[3]](const Run& run) {
+      check(cudnnConvolutionForward(run.device.dnn(), &kOne, c->x(), run.input(0), c->w(),
+                                    run.input(1), c->get(), algorithm, workspace.in(run),
+                                    workspace.bytes(), &kZero, c->y(), run.output(0)),
+            "cudnnConvolutionForward");
+      if (bias) {
+        T* image = run.output<T>(0);
+        launch_add_channels(run.input(2), channels, pixels, image, image, count, run.stream());
+      }
+    });
   });
 }
 
@@ -230,18 +153,8 @@ std::unique_ptr<Kernel> plan_conv2d_grad_input(Booking& b) {
   const Shape& w = b.input(1).shape;
   const Shape& dx = b.output(0).shape;
   if (graph::element_count(dx) == 0) return nothing_to_do();
-  const auto c = std::make_shared<Convolution>(b, dx, w, b.input(0).shape);
-  const Choice choice = c->choose<cudnnConvolutionBwdDataAlgoPerf_t>(
-      b, Direction::kBackwardData,
-      [&](int wanted, int* returned, cudnnConvolutionBwdDataAlgoPerf_t* results) {
-        check(cudnnGetConvolutionBackwardDataAlgorithm_v7(
-                  b.device().dnn(), c->w(), c->y(), c->get(), c->x(), wanted, returned, results),
-              "cudnnGetConvolutionBackwardDataAlgorithm_v7");
-      },
-      [&](cudnnConvolutionBwdDataAlgo_t algorithm, std::size_t* bytes) {
-        return cudnnGetConvolutionBackwardDataWorkspaceSize(b.device().dnn(), c->w(), c->y(),
-                                                            c->get(), c->x(), algorithm, bytes);
-      });
+  const auto c = std::make_shared<Convolution>(b, factors_of(b.output(0)), dx, w, b.input(0).shape);
+  const Choice choice = c->choose(b, Direction::kBackwardData);
   const LibraryWorkspace workspace(b, static_cast<Bytes>(choice.workspace_bytes));
   const auto algorithm = static_cast<cudnnConvolutionBwdDataAlgo_t>(choice.algorithm);
   b.flops(flops_of(w, b.input(0).shape));
@@ -255,6 +168,7 @@ std::unique_ptr<Kernel> plan_conv2d_grad_input(Booking& b) {
 
 // x dy acc? => dw
 std::unique_ptr<Kernel> plan_conv2d_grad_weight(Booking& b) {
+  const Shape& x = b.input(0).shape;
   const Shape& dw = b.output(0).shape;
   const Shape& dy = b.input(1).shape;
   const bool accumulates = b.accumulates();
@@ -266,28 +180,17 @@ std::unique_ptr<Kernel> plan_conv2d_grad_weight(Booking& b) {
             "cudaMemsetAsync");
     });
   }
-  const auto c = std::make_shared<Convolution>(b, b.input(0).shape, dw, dy);
-  const Choice choice = c->choose<cudnnConvolutionBwdFilterAlgoPerf_t>(
-      b, Direction::kBackwardFilter,
-      [&](int wanted, int* returned, cudnnConvolutionBwdFilterAlgoPerf_t* results) {
-        check(cudnnGetConvolutionBackwardFilterAlgorithm_v7(
-                  b.device().dnn(), c->x(), c->y(), c->get(), c->w(), wanted, returned, results),
-              "cudnnGetConvolutionBackwardFilterAlgorithm_v7");
-      },
-      [&](cudnnConvolutionBwdFilterAlgo_t algorithm, std::size_t* bytes) {
-        return cudnnGetConvolutionBackwardFilterWorkspaceSize(b.device().dnn(), c->x(), c->y(),
-                                                              c->get(), c->w(), algorithm, bytes);
-      });
-  const LibraryWorkspace workspace(b, static_cast<Bytes>(choice.workspace_bytes));
-  const auto algorithm = static_cast<cudnnConvolutionBwdFilterAlgo_t>(choice.algorithm);
   b.flops(flops_of(dw, dy));
+  if (b.input(0).dtype == graph::DType::kBF16) {
+    return std::make_unique<CopiedWeightGrad>(b, x, dy, dw);
+  }
+  const auto c = std::make_shared<Convolution>(b, Factors::kF32, x, dw, dy);
+  const Choice choice = c->choose(b, Direction::kBackwardFilter);
+  const LibraryWorkspace workspace(b, static_cast<Bytes>(choice.workspace_bytes));
   return make_kernel([=](const Run& run) {
     if (accumulates) copy_to_output(run, 2, 0, dw_bytes);
-    check(cudnnConvolutionBackwardFilter(run.device.dnn(), &kOne, c->x(), run.input(0), c->y(),
-                                         run.input(1), c->get(), algorithm, workspace.in(run),
-                                         workspace.bytes(), accumulates ? &kOne : &kZero, c->w(),
-                                         run.output(0)),
-          "cudnnConvolutionBackwardFilter");
+    add_weight_grad(run, *c, choice, workspace, run.input(0), run.input(1),
+                    accumulates ? kOne : kZero);
   });
 }
 

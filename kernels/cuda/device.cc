@@ -49,6 +49,7 @@ Device::Device(int ordinal, bool tensor_floats) : ordinal_(ordinal), tensor_floa
   check(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties");
   name_ = properties.name;
   multiprocessors_ = properties.multiProcessorCount;
+  generation_ = properties.major;
   total_bytes_ = static_cast<Bytes>(properties.totalGlobalMem);
   const Bytes before = free_bytes();
   try {
@@ -56,9 +57,7 @@ Device::Device(int ordinal, bool tensor_floats) : ordinal_(ordinal), tensor_floa
     check(cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking), "cudaStreamCreate");
     check(cublasCreate(&blas_), "cublasCreate");
     check(cublasSetStream(blas_, compute_), "cublasSetStream");
-    check(
-        cublasSetMathMode(blas_, tensor_floats ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_PEDANTIC_MATH),
-        "cublasSetMathMode");
+    (void)blas();
     check(cudnnCreate(&dnn_), "cudnnCreate");
     check(cudnnSetStream(dnn_, compute_), "cudnnSetStream");
   } catch (...) {
@@ -79,6 +78,23 @@ void Device::close() noexcept {
   if (blas_ != nullptr) (void)cublasDestroy(blas_);
   if (copies_ != nullptr) (void)cudaStreamDestroy(copies_);
   if (compute_ != nullptr) (void)cudaStreamDestroy(compute_);
+}
+
+cublasHandle_t Device::blas() {
+  return blas_in(tensor_floats_ ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_PEDANTIC_MATH);
+}
+
+cublasHandle_t Device::blas_of_bf16() {
+  return blas_in(static_cast<cublasMath_t>(CUBLAS_DEFAULT_MATH |
+                                           CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION));
+}
+
+cublasHandle_t Device::blas_in(cublasMath_t mode) {
+  if (mode != blas_mode_) {
+    check(cublasSetMathMode(blas_, mode), "cublasSetMathMode");
+    blas_mode_ = mode;
+  }
+  return blas_;
 }
 
 void Device::make_current() const {

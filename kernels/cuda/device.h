@@ -39,21 +39,29 @@ class Device {
 
   [[nodiscard]] cudaStream_t compute() const { return compute_; }
   [[nodiscard]] cudaStream_t copies() const { return copies_; }
-  // Both work on compute(). f32 products are exact f32 unless tensor_floats().
-  [[nodiscard]] cublasHandle_t blas() const { return blas_; }
+  // Whether tensor cores take bf16: since compute capability 8.0.
+  [[nodiscard]] bool has_bf16() const { return generation_ >= 8; }
+  [[nodiscard]] int generation() const { return generation_; }  // of its compute capability
+
+  // All work on compute(). f32 products are exact f32 unless tensor_floats(); those of bf16 run on
+  // tensor cores and add up in f32, pieces of a long sum too. One handle, set to what it is for.
+  [[nodiscard]] cublasHandle_t blas();
+  [[nodiscard]] cublasHandle_t blas_of_bf16();
   [[nodiscard]] cudnnHandle_t dnn() const { return dnn_; }
 
  private:
   void close() noexcept;
+  cublasHandle_t blas_in(cublasMath_t mode);
 
   int ordinal_;
   bool tensor_floats_;
   std::string name_, versions_;
-  int multiprocessors_ = 0;
+  int multiprocessors_ = 0, generation_ = 0;
   base::Bytes overhead_bytes_ = 0, total_bytes_ = 0;
   cudaStream_t compute_ = nullptr;
   cudaStream_t copies_ = nullptr;
   cublasHandle_t blas_ = nullptr;
+  cublasMath_t blas_mode_ = CUBLAS_DEFAULT_MATH;
   cudnnHandle_t dnn_ = nullptr;
 };
 

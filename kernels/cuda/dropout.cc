@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/dropout.h"
 
+#include "kernels/cuda/element_type.h"
 #include "kernels/cuda/ops.h"
 
 namespace reprise::kernels::cuda {
@@ -14,8 +15,10 @@ std::unique_ptr<Kernel> plan_dropout(Booking& b) {
                           .stream = static_cast<std::uint32_t>(a.stream),
                           .scale = static_cast<float>(1.0 / (1.0 - a.probability))};
   b.flops(12.0 * static_cast<double>(count));
-  return make_kernel([=](const Run& run) {
-    launch_dropout(dropping, run.step, run.input(0), run.output(0), count, run.stream());
+  return with_element(b, b.input(0), [&]<class T>(std::type_identity<T>) {
+    return make_kernel([=](const Run& run) {
+      launch_dropout(dropping, run.step, run.input<T>(0), run.output<T>(0), count, run.stream());
+    });
   });
 }
 

@@ -2,6 +2,7 @@
 // that the mask is that of every other backend.
 
 #include "kernels/cuda/dropout.h"
+#include "kernels/cuda/element.cuh"
 #include "kernels/cuda/grid.h"
 #include "platform/launch.h"
 
@@ -26,7 +27,8 @@ __device__ inline Words philox(Words c, std::uint32_t key0, std::uint32_t key1) 
   return c;
 }
 
-__global__ void dropout_kernel(Dropping d, const StepValues* values, const float* x, float* y,
+template <class T>
+__global__ void dropout_kernel(Dropping d, const StepValues* values, const T* x, T* y,
                                std::int64_t count) {
   const std::uint64_t seed = values->seed;
   const std::uint64_t step = values->step;
@@ -40,15 +42,15 @@ __global__ void dropout_kernel(Dropping d, const StepValues* values, const float
                  static_cast<std::uint32_t>(step), word3}},
                static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
     if (4 * block + 4 <= count) {
-      Quad<float> quad = reinterpret_cast<const Quad<float>*>(x)[block];
+      auto quad = reinterpret_cast<const Piece<T, 4>*>(x)[block];
       for (int k = 0; k < 4; ++k) {
-        quad.v[k] = bits.v[k] >= d.threshold ? quad.v[k] * d.scale : 0.0F;
+        quad.v[k] = stored<T>(bits.v[k] >= d.threshold ? number(quad.v[k]) * d.scale : 0.0F);
       }
-      reinterpret_cast<Quad<float>*>(y)[block] = quad;
+      reinterpret_cast<Piece<T, 4>*>(y)[block] = quad;
     } else {
       for (int k = 0; 4 * block + k < count; ++k) {
         const std::int64_t i = 4 * block + k;
-        y[i] = bits.v[k] >= d.threshold ? x[i] * d.scale : 0.0F;
+        y[i] = stored<T>(bits.v[k] >= d.threshold ? number(x[i]) * d.scale : 0.0F);
       }
     }
   }
@@ -56,12 +58,18 @@ __global__ void dropout_kernel(Dropping d, const StepValues* values, const float
 
 }  // namespace
 
-void launch_dropout(const Dropping& d, const StepValues* step, const float* x, float* y,
-                    std::int64_t count, cudaStream_t stream) {
+template <class T>
+void launch_dropout(const Dropping& d, const StepValues* step, const T* x, T* y, std::int64_t count,
+                    cudaStream_t stream) {
   if (count == 0) return;
   const auto n = static_cast<std::size_t>(count);
-  launch("dropout", dropout_kernel, grid_for((count + 3) / 4), dim3(kBlock), stream,
+  launch("dropout", dropout_kernel<T>, grid_for((count + 3) / 4), dim3(kBlock), stream,
          {reads(&step->seed, 2), reads(x, n), writes(y, n)}, d, step, x, y, count);
 }
+
+template void launch_dropout(const Dropping&, const StepValues*, const float*, float*, std::int64_t,
+                             cudaStream_t);
+template void launch_dropout(const Dropping&, const StepValues*, const BFloat16*, BFloat16*,
+                             std::int64_t, cudaStream_t);
 
 }  // namespace reprise::kernels::cuda

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cuda_runtime.h>
 
+#include "kernels/cuda/element.h"
 #include "kernels/cuda/step_values.h"
 
 namespace reprise::kernels::cuda {
@@ -16,8 +17,9 @@ struct Dropping {
 };
 
 // y = scale * x where it is kept, 0 elsewhere; y may be x. Seed and step are read from `step`, in
-// the device's memory.
-void launch_dropout(const Dropping& d, const StepValues* step, const float* x, float* y,
-                    std::int64_t count, cudaStream_t stream);
+// the device's memory. T: element.h.
+template <class T>
+void launch_dropout(const Dropping& d, const StepValues* step, const T* x, T* y, std::int64_t count,
+                    cudaStream_t stream);
 
 }  // namespace reprise::kernels::cuda

@@ -18,10 +18,4 @@ inline constexpr int kBlock = 256;
   return dim3(static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, most)));
 }
 
-// Four elements that are read or written at once. Arrays start at multiples of 64 bytes.
-template <class T>
-struct alignas(4 * sizeof(T)) Quad {
-  T v[4];
-};
-
 }  // namespace reprise::kernels::cuda

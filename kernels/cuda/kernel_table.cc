@@ -1,13 +1,77 @@
 #include "kernels/cuda/ops.h"
 
 namespace reprise::kernels::cuda {
+namespace {
+
+// What the kernels below take as bf16. All others read floats, whatever the op's row says.
+bool takes_bf16(graph::OpKind op) {
+  using enum graph::OpKind;
+  switch (op) {
+    case kConv2d:
+    case kConv2dGradInput:
+    case kConv2dGradWeight:
+    case kMatmul:
+    case kBiasGrad:
+    case kBatchNorm:
+    case kBatchNormGrad:
+    case kBatchNormInference:
+    case kBatchNormMoments:
+    case kBatchNormApply:
+    case kBatchNormGradSums:
+    case kBatchNormGradInput:
+    case kLayerNorm:
+    case kLayerNormGrad:
+    case kRelu:
+    case kReluGrad:
+    case kSigmoid:
+    case kSigmoidGrad:
+    case kTanh:
+    case kTanhGrad:
+    case kGelu:
+    case kGeluGrad:
+    case kAdd:
+    case kMul:
+    case kScale:
+    case kPositive:
+    case kCast:
+    case kDropout:
+    case kDropoutGrad:
+    case kMaxPool:
+    case kMaxPoolGrad:
+    case kAvgPool:
+    case kAvgPoolGrad:
+    case kGlobalAvgPool:
+    case kGlobalAvgPoolGrad:
+    case kUpsample:
+    case kUpsampleGrad:
+    case kReshape:
+    case kConcat:
+    case kSlice:
+    case kSliceGrad:
+    case kLstm:
+    case kLstmGrad:
+    case kGru:
+    case kGruGrad:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void require_floats(const Booking& booking) {
+  if (takes_bf16(booking.node().op)) return;
+  for (std::size_t i = 0; i < booking.inputs(); ++i) {
+    if (booking.input(i).dtype == graph::DType::kBF16) {
+      throw booking.unsupported("'" + booking.input(i).name + "' is bf16, it computes in f32");
+    }
+  }
+}
+
+}  // namespace
 
 std::unique_ptr<Kernel> plan_kernel(Booking& booking) {
   using graph::OpKind;
-  for (std::size_t i = 0; i < booking.inputs(); ++i) {
-    if (booking.input(i).dtype == graph::DType::kBF16)
-      throw booking.unsupported("'" + booking.input(i).name + "' is bf16, it computes in f32");
-  }
+  require_floats(booking);
   switch (booking.node().op) {
     case OpKind::kConv2d:
       return plan_conv2d(booking);
@@ -55,7 +119,7 @@ std::unique_ptr<Kernel> plan_kernel(Booking& booking) {
     case OpKind::kPositive:
       return plan_pointwise(booking);
     case OpKind::kCast:
-      throw booking.unsupported("casts to and from bf16 are not there");
+      return plan_cast(booking);
     case OpKind::kDropout:
     case OpKind::kDropoutGrad:
       return plan_dropout(booking);

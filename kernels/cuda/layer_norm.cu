@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/cuda/element.cuh"
 #include "kernels/cuda/grid.h"
 #include "kernels/cuda/layer_norm.h"
 #include "kernels/cuda/reduction.cuh"
@@ -24,17 +25,17 @@ __device__ inline double inverse_deviation(float variance, double epsilon) {
   return 1.0 / sqrt(static_cast<double>(variance) + epsilon);
 }
 
-template <int kLanes>
-__global__ void layer_norm_kernel(LayerNormSizes s, const float* x, const float* gamma,
-                                  const float* beta, float* y, float* mean, float* var) {
+template <int kLanes, class T>
+__global__ void layer_norm_kernel(LayerNormSizes s, const T* x, const float* gamma,
+                                  const float* beta, T* y, float* mean, float* var) {
   const std::int64_t row = row_of_thread<kLanes>();
   if (row >= s.rows) return;
   const int lane = static_cast<int>(threadIdx.x % kLanes);
-  const float* from = x + row * s.columns;
+  const T* from = x + row * s.columns;
   double sum = 0.0;
   double squares = 0.0;
   for (std::int64_t i = lane; i < s.columns; i += kLanes) {
-    const auto value = static_cast<double>(from[i]);
+    const auto value = static_cast<double>(number(from[i]));
     sum += value;
     squares += value * value;
   }
@@ -48,43 +49,44 @@ __global__ void layer_norm_kernel(LayerNormSizes s, const float* x, const float*
     mean[row] = center;
     var[row] = variance;
   }
-  float* to = y + row * s.columns;
+  T* to = y + row * s.columns;
   for (std::int64_t i = lane; i < s.columns; i += kLanes) {
-    to[i] = (from[i] - center) * scale * gamma[i] + beta[i];
+    to[i] = stored<T>((number(from[i]) - center) * scale * gamma[i] + beta[i]);
   }
 }
 
-template <int kLanes>
-__global__ void layer_norm_grad_kernel(LayerNormSizes s, const float* x, const float* dy,
-                                       const float* mean, const float* var, const float* gamma,
-                                       float* dx) {
+template <int kLanes, class T>
+__global__ void layer_norm_grad_kernel(LayerNormSizes s, const T* x, const T* dy, const float* mean,
+                                       const float* var, const float* gamma, T* dx) {
   const std::int64_t row = row_of_thread<kLanes>();
   if (row >= s.rows) return;
   const int lane = static_cast<int>(threadIdx.x % kLanes);
-  const float* of_x = x + row * s.columns;
-  const float* of_dy = dy + row * s.columns;
+  const T* of_x = x + row * s.columns;
+  const T* of_dy = dy + row * s.columns;
   const float center = mean[row];
   const double inverse = inverse_deviation(var[row], s.epsilon);
   double sum = 0.0;
   double product = 0.0;
   for (std::int64_t i = lane; i < s.columns; i += kLanes) {
-    const auto g = static_cast<double>(of_dy[i]) * static_cast<double>(gamma[i]);
+    const auto g = static_cast<double>(number(of_dy[i])) * static_cast<double>(gamma[i]);
     sum += g;
-    product += g * static_cast<double>(of_x[i] - center);
+    product += g * static_cast<double>(number(of_x[i]) - center);
   }
   const auto count = static_cast<double>(s.columns);
   const auto shift = static_cast<float>(group_sum<kLanes>(sum) / count);
   const auto slope = static_cast<float>(group_sum<kLanes>(product) * inverse * inverse / count);
   const auto scale = static_cast<float>(inverse);
-  float* to = dx + row * s.columns;
+  T* to = dx + row * s.columns;
   for (std::int64_t i = lane; i < s.columns; i += kLanes) {
-    to[i] = scale * (of_dy[i] * gamma[i] - shift - (of_x[i] - center) * slope);
+    const float gradient = number(of_dy[i]) * gamma[i];
+    to[i] = stored<T>(scale * (gradient - shift - (number(of_x[i]) - center) * slope));
   }
 }
 
 // Blocks of 32 x kTileRows threads: 32 neighbouring columns, the rows of part blockIdx.y. Writes
 // partial[0: dgamma, 1: dbeta][part][column].
-__global__ void layer_norm_column_sums_kernel(LayerNormSizes s, const float* x, const float* dy,
+template <class T>
+__global__ void layer_norm_column_sums_kernel(LayerNormSizes s, const T* x, const T* dy,
                                               const float* mean, const float* var,
                                               double* partial) {
   __shared__ double of_row[kTileRows][2][32];
@@ -96,9 +98,9 @@ __global__ void layer_norm_column_sums_kernel(LayerNormSizes s, const float* x, 
   if (column < s.columns) {
     for (std::int64_t row = begin + threadIdx.y; row < end; row += kTileRows) {
       const std::int64_t at = row * s.columns + column;
-      const auto g = static_cast<double>(dy[at]);
+      const auto g = static_cast<double>(number(dy[at]));
       const auto epsilon = static_cast<float>(s.epsilon);
-      const float normalised = (x[at] - mean[row]) / sqrtf(var[row] + epsilon);
+      const float normalised = (number(x[at]) - mean[row]) / sqrtf(var[row] + epsilon);
       sums[0] += g * static_cast<double>(normalised);
       sums[1] += g;
     }
@@ -142,24 +144,26 @@ LayerNormSizes::LayerNormSizes(std::int64_t rows_of_x, std::int64_t columns_of_x
   parts = std::clamp<std::int64_t>(std::min(rows / 256, 1024 / blocks), 1, 128);
 }
 
-void launch_layer_norm(const LayerNormSizes& s, const float* x, const float* gamma,
-                       const float* beta, float* y, float* mean, float* var, cudaStream_t stream) {
+template <class T>
+void launch_layer_norm(const LayerNormSizes& s, const T* x, const float* gamma, const float* beta,
+                       T* y, float* mean, float* var, cudaStream_t stream) {
   const bool wide = s.columns > kLongRow;
   const std::size_t count = size(s.rows * s.columns);
-  launch("layer_norm", wide ? layer_norm_kernel<256> : layer_norm_kernel<32>,
+  launch("layer_norm", wide ? layer_norm_kernel<256, T> : layer_norm_kernel<32, T>,
          wide ? row_grid<256>(s) : row_grid<32>(s), dim3(kGroupBlock), stream,
          {reads(x, count), reads(gamma, size(s.columns)), reads(beta, size(s.columns)),
           writes(y, count), writes(mean, size(s.rows)), writes(var, size(s.rows))},
          s, x, gamma, beta, y, mean, var);
 }
 
-void launch_layer_norm_grad(const LayerNormSizes& s, const float* x, const float* dy,
-                            const float* mean, const float* var, const float* gamma, float* dx,
-                            float* dgamma, float* dbeta, double* partial, cudaStream_t stream) {
+template <class T>
+void launch_layer_norm_grad(const LayerNormSizes& s, const T* x, const T* dy, const float* mean,
+                            const float* var, const float* gamma, T* dx, float* dgamma,
+                            float* dbeta, double* partial, cudaStream_t stream) {
   const std::size_t count = size(s.rows * s.columns);
   const std::size_t sums = size(2 * s.parts * s.columns);
   const Touched statistics[2] = {reads(mean, size(s.rows)), reads(var, size(s.rows))};
-  launch("layer_norm_column_sums", layer_norm_column_sums_kernel,
+  launch("layer_norm_column_sums", layer_norm_column_sums_kernel<T>,
          dim3(static_cast<unsigned>((s.columns + 31) / 32), static_cast<unsigned>(s.parts)),
          dim3(32, kTileRows), stream,
          {reads(x, count), reads(dy, count), statistics[0], statistics[1], writes(partial, sums)},
@@ -169,11 +173,22 @@ void launch_layer_norm_grad(const LayerNormSizes& s, const float* x, const float
          {reads(partial, sums), writes(dgamma, size(s.columns)), writes(dbeta, size(s.columns))}, s,
          partial, dgamma, dbeta);
   const bool wide = s.columns > kLongRow;
-  launch("layer_norm_grad", wide ? layer_norm_grad_kernel<256> : layer_norm_grad_kernel<32>,
+  launch("layer_norm_grad", wide ? layer_norm_grad_kernel<256, T> : layer_norm_grad_kernel<32, T>,
          wide ? row_grid<256>(s) : row_grid<32>(s), dim3(kGroupBlock), stream,
          {reads(x, count), reads(dy, count), statistics[0], statistics[1],
           reads(gamma, size(s.columns)), writes(dx, count)},
          s, x, dy, mean, var, gamma, dx);
 }
+
+template void launch_layer_norm(const LayerNormSizes&, const float*, const float*, const float*,
+                                float*, float*, float*, cudaStream_t);
+template void launch_layer_norm_grad(const LayerNormSizes&, const float*, const float*,
+                                     const float*, const float*, const float*, float*, float*,
+                                     float*, double*, cudaStream_t);
+template void launch_layer_norm(const LayerNormSizes&, const BFloat16*, const float*, const float*,
+                                BFloat16*, float*, float*, cudaStream_t);
+template void launch_layer_norm_grad(const LayerNormSizes&, const BFloat16*, const BFloat16*,
+                                     const float*, const float*, const float*, BFloat16*, float*,
+                                     float*, double*, cudaStream_t);
 
 }  // namespace reprise::kernels::cuda

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cuda_runtime.h>
 
+#include "kernels/cuda/element.h"
+
 namespace reprise::kernels::cuda {
 
 struct LayerNormSizes {
@@ -21,12 +23,14 @@ struct LayerNormSizes {
   }
 };
 
-// y may be x.
-void launch_layer_norm(const LayerNormSizes& s, const float* x, const float* gamma,
-                       const float* beta, float* y, float* mean, float* var, cudaStream_t stream);
+// y may be x. T: element.h.
+template <class T>
+void launch_layer_norm(const LayerNormSizes& s, const T* x, const float* gamma, const float* beta,
+                       T* y, float* mean, float* var, cudaStream_t stream);
 // dx may be dy.
-void launch_layer_norm_grad(const LayerNormSizes& s, const float* x, const float* dy,
-                            const float* mean, const float* var, const float* gamma, float* dx,
-                            float* dgamma, float* dbeta, double* partial, cudaStream_t stream);
+template <class T>
+void launch_layer_norm_grad(const LayerNormSizes& s, const T* x, const T* dy, const float* mean,
+                            const float* var, const float* gamma, T* dx, float* dgamma,
+                            float* dbeta, double* partial, cudaStream_t stream);
 
 }  // namespace reprise::kernels::cuda

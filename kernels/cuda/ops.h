@@ -35,6 +35,7 @@ std::unique_ptr<Kernel> plan_layer_norm(Booking& b);
 std::unique_ptr<Kernel> plan_layer_norm_grad(Booking& b);
 // pointwise.cc: relu, sigmoid, tanh, gelu and their gradients, add, mul, scale, positive
 std::unique_ptr<Kernel> plan_pointwise(Booking& b);
+std::unique_ptr<Kernel> plan_cast(Booking& b);
 std::unique_ptr<Kernel> plan_dropout(Booking& b);  // dropout.cc; also the gradient
 // pool.cc
 std::unique_ptr<Kernel> plan_pool(Booking& b);

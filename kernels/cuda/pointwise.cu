@@ -1,8 +1,9 @@
-// Four elements a thread and turn, then the last one to three of the array. No __restrict__: an
-// output may be an input.
+// 16 bytes of the smallest element a thread and turn, then the rest of the array. No __restrict__:
+// an output may be an input.
 
 #include <cmath>
 
+#include "kernels/cuda/element.cuh"
 #include "kernels/cuda/grid.h"
 #include "kernels/cuda/pointwise.h"
 #include "platform/launch.h"
@@ -36,6 +37,9 @@ struct Scale {
   float factor;
   __device__ float operator()(float x) const { return factor * x; }
 };
+struct Same {
+  __device__ float operator()(float x) const { return x; }
+};
 struct Positive {
   __device__ std::int32_t operator()(float x) const { return x > 0.0F ? 1 : 0; }
 };
@@ -63,43 +67,50 @@ struct Mul {
   __device__ float operator()(float a, float b) const { return a * b; }
 };
 
-template <class F, class In, class Out>
+template <class T>
+inline constexpr int kAtOnce = 16 / static_cast<int>(sizeof(T));
+
+template <int kWidth, class F, class In, class Out>
 __global__ void map_kernel(F f, const In* x, Out* y, std::int64_t count) {
-  const std::int64_t quads = count / 4;
+  const std::int64_t pieces = count / kWidth;
   const std::int64_t threads = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  for (std::int64_t i = first; i < quads; i += threads) {
-    const Quad<In> from = reinterpret_cast<const Quad<In>*>(x)[i];
-    Quad<Out> to;
-    for (int k = 0; k < 4; ++k) to.v[k] = f(from.v[k]);
-    reinterpret_cast<Quad<Out>*>(y)[i] = to;
+  for (std::int64_t i = first; i < pieces; i += threads) {
+    const auto from = reinterpret_cast<const Piece<In, kWidth>*>(x)[i];
+    Piece<Out, kWidth> to;
+    for (int k = 0; k < kWidth; ++k) to.v[k] = stored<Out>(f(number(from.v[k])));
+    reinterpret_cast<Piece<Out, kWidth>*>(y)[i] = to;
   }
-  if (first < count % 4) y[4 * quads + first] = f(x[4 * quads + first]);
+  const std::int64_t last = kWidth * pieces + first;
+  if (last < count) y[last] = stored<Out>(f(number(x[last])));
 }
 
 template <class F, class T>
 __global__ void map2_kernel(F f, const T* a, const T* b, T* y, std::int64_t count) {
-  const std::int64_t quads = count / 4;
+  constexpr int kWidth = kAtOnce<T>;
+  const std::int64_t pieces = count / kWidth;
   const std::int64_t threads = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  for (std::int64_t i = first; i < quads; i += threads) {
-    const Quad<T> left = reinterpret_cast<const Quad<T>*>(a)[i];
-    const Quad<T> right = reinterpret_cast<const Quad<T>*>(b)[i];
-    Quad<T> to;
-    for (int k = 0; k < 4; ++k) to.v[k] = f(left.v[k], right.v[k]);
-    reinterpret_cast<Quad<T>*>(y)[i] = to;
+  for (std::int64_t i = first; i < pieces; i += threads) {
+    const auto left = reinterpret_cast<const Piece<T, kWidth>*>(a)[i];
+    const auto right = reinterpret_cast<const Piece<T, kWidth>*>(b)[i];
+    Piece<T, kWidth> to;
+    for (int k = 0; k < kWidth; ++k) {
+      to.v[k] = stored<T>(f(number(left.v[k]), number(right.v[k])));
+    }
+    reinterpret_cast<Piece<T, kWidth>*>(y)[i] = to;
   }
-  if (first < count % 4) {
-    y[4 * quads + first] = f(a[4 * quads + first], b[4 * quads + first]);
-  }
+  const std::int64_t last = kWidth * pieces + first;
+  if (last < count) y[last] = stored<T>(f(number(a[last]), number(b[last])));
 }
 
 template <class F, class In, class Out>
 void map(const char* name, F f, const In* x, Out* y, std::int64_t count, cudaStream_t stream) {
   if (count == 0) return;
   const auto n = static_cast<std::size_t>(count);
-  launch(name, map_kernel<F, In, Out>, grid_for((count + 3) / 4), dim3(kBlock), stream,
-         {reads(x, n), writes(y, n)}, f, x, y, count);
+  constexpr int kWidth = std::max(kAtOnce<In>, kAtOnce<Out>);
+  launch(name, map_kernel<kWidth, F, In, Out>, grid_for((count + kWidth - 1) / kWidth),
+         dim3(kBlock), stream, {reads(x, n), writes(y, n)}, f, x, y, count);
 }
 
 template <class F, class T>
@@ -107,13 +118,14 @@ void map2(const char* name, F f, const T* a, const T* b, T* y, std::int64_t coun
           cudaStream_t stream) {
   if (count == 0) return;
   const auto n = static_cast<std::size_t>(count);
-  launch(name, map2_kernel<F, T>, grid_for((count + 3) / 4), dim3(kBlock), stream,
-         {reads(a, n), reads(b, n), writes(y, n)}, f, a, b, y, count);
+  launch(name, map2_kernel<F, T>, grid_for((count + kAtOnce<T> - 1) / kAtOnce<T>), dim3(kBlock),
+         stream, {reads(a, n), reads(b, n), writes(y, n)}, f, a, b, y, count);
 }
 
 }  // namespace
 
-void launch_map(Map which, const float* x, float* y, std::int64_t count, cudaStream_t stream) {
+template <class T>
+void launch_map(Map which, const T* x, T* y, std::int64_t count, cudaStream_t stream) {
   switch (which) {
     case Map::kRelu:
       return map("relu", Relu{}, x, y, count, stream);
@@ -126,15 +138,23 @@ void launch_map(Map which, const float* x, float* y, std::int64_t count, cudaStr
   }
 }
 
-void launch_scale(float factor, const float* x, float* y, std::int64_t count, cudaStream_t stream) {
+template <class T>
+void launch_scale(float factor, const T* x, T* y, std::int64_t count, cudaStream_t stream) {
   map("scale", Scale{factor}, x, y, count, stream);
 }
 
-void launch_positive(const float* x, std::int32_t* y, std::int64_t count, cudaStream_t stream) {
+template <class T>
+void launch_positive(const T* x, std::int32_t* y, std::int64_t count, cudaStream_t stream) {
   map("positive", Positive{}, x, y, count, stream);
 }
 
-void launch_map2(Map2 which, const float* a, const float* b, float* y, std::int64_t count,
+template <class In, class Out>
+void launch_cast(const In* x, Out* y, std::int64_t count, cudaStream_t stream) {
+  map("cast", Same{}, x, y, count, stream);
+}
+
+template <class T>
+void launch_map2(Map2 which, const T* a, const T* b, T* y, std::int64_t count,
                  cudaStream_t stream) {
   switch (which) {
     case Map2::kReluGrad:
@@ -156,5 +176,17 @@ void launch_add(const std::int32_t* a, const std::int32_t* b, std::int32_t* y, s
                 cudaStream_t stream) {
   map2("add", Add{}, a, b, y, count, stream);
 }
+
+template void launch_map(Map, const float*, float*, std::int64_t, cudaStream_t);
+template void launch_map(Map, const BFloat16*, BFloat16*, std::int64_t, cudaStream_t);
+template void launch_scale(float, const float*, float*, std::int64_t, cudaStream_t);
+template void launch_scale(float, const BFloat16*, BFloat16*, std::int64_t, cudaStream_t);
+template void launch_positive(const float*, std::int32_t*, std::int64_t, cudaStream_t);
+template void launch_positive(const BFloat16*, std::int32_t*, std::int64_t, cudaStream_t);
+template void launch_cast(const float*, BFloat16*, std::int64_t, cudaStream_t);
+template void launch_cast(const BFloat16*, float*, std::int64_t, cudaStream_t);
+template void launch_map2(Map2, const float*, const float*, float*, std::int64_t, cudaStream_t);
+template void launch_map2(Map2, const BFloat16*, const BFloat16*, BFloat16*, std::int64_t,
+                          cudaStream_t);
 
 }  // namespace reprise::kernels::cuda

@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "kernels/cuda/element_type.h"
 #include "kernels/cuda/ops.h"
 
 namespace reprise::kernels::cuda {
@@ -38,26 +39,33 @@ PoolSizes sizes_of(Booking& b, const Shape& x, const Shape& y) {
 // x => y indices?
 std::unique_ptr<Kernel> plan_pool(Booking& b) {
   const PoolSizes s = sizes_of(b, b.input(0).shape, b.output(0).shape);
-  if (b.node().op == graph::OpKind::kMaxPool) {
+  return with_element(b, b.input(0), [&]<class T>(std::type_identity<T>) {
+    if (b.node().op == graph::OpKind::kMaxPool) {
+      return make_kernel([s](const Run& run) {
+        launch_max_pool(s, run.input<T>(0), run.output<T>(0), run.output<std::uint8_t>(1),
+                        run.stream());
+      });
+    }
     return make_kernel([s](const Run& run) {
-      launch_max_pool(s, run.input(0), run.output(0), run.output<std::uint8_t>(1), run.stream());
+      launch_avg_pool(s, run.input<T>(0), run.output<T>(0), run.stream());
     });
-  }
-  return make_kernel(
-      [s](const Run& run) { launch_avg_pool(s, run.input(0), run.output(0), run.stream()); });
+  });
 }
 
 // dy indices? => dx
 std::unique_ptr<Kernel> plan_pool_grad(Booking& b) {
   const PoolSizes s = sizes_of(b, b.output(0).shape, b.input(0).shape);
-  if (b.node().op == graph::OpKind::kMaxPoolGrad) {
+  return with_element(b, b.input(0), [&]<class T>(std::type_identity<T>) {
+    if (b.node().op == graph::OpKind::kMaxPoolGrad) {
+      return make_kernel([s](const Run& run) {
+        launch_max_pool_grad(s, run.input<T>(0), run.input<std::uint8_t>(1), run.output<T>(0),
+                             run.stream());
+      });
+    }
     return make_kernel([s](const Run& run) {
-      launch_max_pool_grad(s, run.input(0), run.input<std::uint8_t>(1), run.output(0),
-                           run.stream());
+      launch_avg_pool_grad(s, run.input<T>(0), run.output<T>(0), run.stream());
     });
-  }
-  return make_kernel(
-      [s](const Run& run) { launch_avg_pool_grad(s, run.input(0), run.output(0), run.stream()); });
+  });
 }
 
 }  // namespace reprise::kernels::cuda

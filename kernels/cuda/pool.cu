@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "kernels/cuda/element.cuh"
 #include "kernels/cuda/grid.h"
 #include "kernels/cuda/pool.h"
 #include "platform/launch.h"
@@ -53,12 +54,12 @@ __device__ inline std::int64_t all_threads() {
   return static_cast<std::int64_t>(gridDim.x) * blockDim.x;
 }
 
-template <class Index>
-__global__ void max_pool_kernel(PoolSizes s, const float* x, float* y, std::uint8_t* indices) {
+template <class Index, class T>
+__global__ void max_pool_kernel(PoolSizes s, const T* x, T* y, std::uint8_t* indices) {
   const auto kernel_width = static_cast<int>(s.kernel[1]);
   for (std::int64_t i = first_index(); i < s.y_count(); i += all_threads()) {
     const Pixel<Index> at(i, s.y_height, s.y_width);
-    const float* plane = x + at.plane * s.x_height * s.x_width;
+    const T* plane = x + at.plane * s.x_height * s.x_width;
     const Range rows = pixels_of_window(s, 0, at.row, static_cast<int>(s.x_height));
     const Range columns = pixels_of_window(s, 1, at.column, static_cast<int>(s.x_width));
     const int top = at.row * static_cast<int>(s.stride[0]) - static_cast<int>(s.padding[0]);
@@ -67,20 +68,20 @@ __global__ void max_pool_kernel(PoolSizes s, const float* x, float* y, std::uint
     int position = -1;
     for (int r = rows.begin; r < rows.end; ++r) {
       for (int c = columns.begin; c < columns.end; ++c) {
-        const float value = plane[r * s.x_width + c];
+        const float value = number(plane[r * s.x_width + c]);
         if (position >= 0 && !(value > largest)) continue;
         largest = value;
         position = (r - top) * kernel_width + c - left;
       }
     }
-    y[i] = largest;
+    y[i] = stored<T>(largest);
     indices[i] = static_cast<std::uint8_t>(position);
   }
 }
 
 // dx[i]: the sum of term(window, position of the pixel in it) over the windows that hold it.
-template <class Index, class Term>
-__device__ inline void gather(const PoolSizes& s, float* dx, const Term& term) {
+template <class Index, class T, class Term>
+__device__ inline void gather(const PoolSizes& s, T* dx, const Term& term) {
   const auto kernel_width = static_cast<int>(s.kernel[1]);
   for (std::int64_t i = first_index(); i < s.x_count(); i += all_threads()) {
     const Pixel<Index> at(i, s.x_height, s.x_width);
@@ -95,15 +96,14 @@ __device__ inline void gather(const PoolSizes& s, float* dx, const Term& term) {
         sum += term(plane + r * s.y_width + c, r, c, of_row * kernel_width + of_column);
       }
     }
-    dx[i] = sum;
+    dx[i] = stored<T>(sum);
   }
 }
 
-template <class Index>
-__global__ void max_pool_grad_kernel(PoolSizes s, const float* dy, const std::uint8_t* indices,
-                                     float* dx) {
+template <class Index, class T>
+__global__ void max_pool_grad_kernel(PoolSizes s, const T* dy, const std::uint8_t* indices, T* dx) {
   gather<Index>(s, dx, [&](std::int64_t window, int, int, int position) {
-    return indices[window] == position ? dy[window] : 0.0F;
+    return indices[window] == position ? number(dy[window]) : 0.0F;
   });
 }
 
@@ -115,25 +115,25 @@ __device__ inline float window_size(const PoolSizes& s, int row, int column) {
   return static_cast<float>((rows.end - rows.begin) * (columns.end - columns.begin));
 }
 
-template <class Index>
-__global__ void avg_pool_kernel(PoolSizes s, const float* x, float* y) {
+template <class Index, class T>
+__global__ void avg_pool_kernel(PoolSizes s, const T* x, T* y) {
   for (std::int64_t i = first_index(); i < s.y_count(); i += all_threads()) {
     const Pixel<Index> at(i, s.y_height, s.y_width);
-    const float* plane = x + at.plane * s.x_height * s.x_width;
+    const T* plane = x + at.plane * s.x_height * s.x_width;
     const Range rows = pixels_of_window(s, 0, at.row, static_cast<int>(s.x_height));
     const Range columns = pixels_of_window(s, 1, at.column, static_cast<int>(s.x_width));
     float sum = 0.0F;
     for (int r = rows.begin; r < rows.end; ++r) {
-      for (int c = columns.begin; c < columns.end; ++c) sum += plane[r * s.x_width + c];
+      for (int c = columns.begin; c < columns.end; ++c) sum += number(plane[r * s.x_width + c]);
     }
-    y[i] = sum / window_size(s, at.row, at.column);
+    y[i] = stored<T>(sum / window_size(s, at.row, at.column));
   }
 }
 
-template <class Index>
-__global__ void avg_pool_grad_kernel(PoolSizes s, const float* dy, float* dx) {
+template <class Index, class T>
+__global__ void avg_pool_grad_kernel(PoolSizes s, const T* dy, T* dx) {
   gather<Index>(s, dx, [&](std::int64_t window, int row, int column, int) {
-    return dy[window] / window_size(s, row, column);
+    return number(dy[window]) / window_size(s, row, column);
   });
 }
 
@@ -148,42 +148,60 @@ std::size_t size(std::int64_t count) {
 
 }  // namespace
 
-void launch_max_pool(const PoolSizes& s, const float* x, float* y, std::uint8_t* indices,
+template <class T>
+void launch_max_pool(const PoolSizes& s, const T* x, T* y, std::uint8_t* indices,
                      cudaStream_t stream) {
   if (s.y_count() == 0) return;
   launch("max_pool",
-         fits_32_bits(s) ? max_pool_kernel<std::uint32_t> : max_pool_kernel<std::int64_t>,
+         fits_32_bits(s) ? max_pool_kernel<std::uint32_t, T> : max_pool_kernel<std::int64_t, T>,
          grid_for(s.y_count()), dim3(kBlock), stream,
          {reads(x, size(s.x_count())), writes(y, size(s.y_count())),
           writes(indices, size(s.y_count()))},
          s, x, y, indices);
 }
 
-void launch_max_pool_grad(const PoolSizes& s, const float* dy, const std::uint8_t* indices,
-                          float* dx, cudaStream_t stream) {
+template <class T>
+void launch_max_pool_grad(const PoolSizes& s, const T* dy, const std::uint8_t* indices, T* dx,
+                          cudaStream_t stream) {
   if (s.x_count() == 0) return;
   launch("max_pool_grad",
-         fits_32_bits(s) ? max_pool_grad_kernel<std::uint32_t> : max_pool_grad_kernel<std::int64_t>,
+         fits_32_bits(s) ? max_pool_grad_kernel<std::uint32_t, T>
+                         : max_pool_grad_kernel<std::int64_t, T>,
          grid_for(s.x_count()), dim3(kBlock), stream,
          {reads(dy, size(s.y_count())), reads(indices, size(s.y_count())),
           writes(dx, size(s.x_count()))},
          s, dy, indices, dx);
 }
 
-void launch_avg_pool(const PoolSizes& s, const float* x, float* y, cudaStream_t stream) {
+template <class T>
+void launch_avg_pool(const PoolSizes& s, const T* x, T* y, cudaStream_t stream) {
   if (s.y_count() == 0) return;
   launch("avg_pool",
-         fits_32_bits(s) ? avg_pool_kernel<std::uint32_t> : avg_pool_kernel<std::int64_t>,
+         fits_32_bits(s) ? avg_pool_kernel<std::uint32_t, T> : avg_pool_kernel<std::int64_t, T>,
          grid_for(s.y_count()), dim3(kBlock), stream,
          {reads(x, size(s.x_count())), writes(y, size(s.y_count()))}, s, x, y);
 }
 
-void launch_avg_pool_grad(const PoolSizes& s, const float* dy, float* dx, cudaStream_t stream) {
+template <class T>
+void launch_avg_pool_grad(const PoolSizes& s, const T* dy, T* dx, cudaStream_t stream) {
   if (s.x_count() == 0) return;
   launch("avg_pool_grad",
-         fits_32_bits(s) ? avg_pool_grad_kernel<std::uint32_t> : avg_pool_grad_kernel<std::int64_t>,
+         fits_32_bits(s) ? avg_pool_grad_kernel<std::uint32_t, T>
+                         : avg_pool_grad_kernel<std::int64_t, T>,
          grid_for(s.x_count()), dim3(kBlock), stream,
          {reads(dy, size(s.y_count())), writes(dx, size(s.x_count()))}, s, dy, dx);
 }
+
+template void launch_max_pool(const PoolSizes&, const float*, float*, std::uint8_t*, cudaStream_t);
+template void launch_max_pool_grad(const PoolSizes&, const float*, const std::uint8_t*, float*,
+                                   cudaStream_t);
+template void launch_avg_pool(const PoolSizes&, const float*, float*, cudaStream_t);
+template void launch_avg_pool_grad(const PoolSizes&, const float*, float*, cudaStream_t);
+template void launch_max_pool(const PoolSizes&, const BFloat16*, BFloat16*, std::uint8_t*,
+                              cudaStream_t);
+template void launch_max_pool_grad(const PoolSizes&, const BFloat16*, const std::uint8_t*,
+                                   BFloat16*, cudaStream_t);
+template void launch_avg_pool(const PoolSizes&, const BFloat16*, BFloat16*, cudaStream_t);
+template void launch_avg_pool_grad(const PoolSizes&, const BFloat16*, BFloat16*, cudaStream_t);
 
 }  // namespace reprise::kernels::cuda

@@ -1,10 +1,12 @@
 #pragma once
 
-// Windowed pooling on the device.
+// Windowed pooling on the device, of images stored as T (element.h).
 
 #include <cstddef>
 #include <cstdint>
 #include <cuda_runtime.h>
+
+#include "kernels/cuda/element.h"
 
 namespace reprise::kernels::cuda {
 
@@ -27,11 +29,15 @@ struct PoolSizes {
 };
 
 // indices: the position in its window of the first largest pixel, counted row by row.
-void launch_max_pool(const PoolSizes& s, const float* x, float* y, std::uint8_t* indices,
+template <class T>
+void launch_max_pool(const PoolSizes& s, const T* x, T* y, std::uint8_t* indices,
                      cudaStream_t stream);
-void launch_max_pool_grad(const PoolSizes& s, const float* dy, const std::uint8_t* indices,
-                          float* dx, cudaStream_t stream);
-void launch_avg_pool(const PoolSizes& s, const float* x, float* y, cudaStream_t stream);
-void launch_avg_pool_grad(const PoolSizes& s, const float* dy, float* dx, cudaStream_t stream);
+template <class T>
+void launch_max_pool_grad(const PoolSizes& s, const T* dy, const std::uint8_t* indices, T* dx,
+                          cudaStream_t stream);
+template <class T>
+void launch_avg_pool(const PoolSizes& s, const T* x, T* y, cudaStream_t stream);
+template <class T>
+void launch_avg_pool_grad(const PoolSizes& s, const T* dy, T* dx, cudaStream_t stream);
 
 }  // namespace reprise::kernels::cuda

@@ -22,6 +22,18 @@ bool joins_batch(const graph::Node& node) {
   return node.op == graph::OpKind::kSgd || node.op == graph::OpKind::kAdam;
 }
 
+void require_bf16(const graph::Graph& graph, const Device& device) {
+  if (device.has_bf16()) return;
+  for (const graph::Value& value : graph.values) {
+    if (value.dtype != graph::DType::kBF16) continue;
+    throw base::input_error(
+        "value '{}' is bf16: GPU {} ({}) has compute capability {}.x, bf16 needs 8.0 or newer; "
+        "take "
+        "--precision f32",
+        value.name, device.ordinal(), device.name(), device.generation());
+  }
+}
+
 // While instructions of a step are queued; updates of one that fails are forgotten.
 class StepScope {
  public:
@@ -49,6 +61,7 @@ CudaProgram::CudaProgram(const graph::Graph& graph, std::shared_ptr<Device> devi
       record_steps_(record_steps),
       limits_(graph),
       staging_(device_) {
+  require_bf16(graph, *device_);
   prepared_.graph = graph;
   prepared_.backend = "cuda";
   prepared_.cost_source = "analytic";

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "kernels/cuda/element.cuh"
 #include "kernels/cuda/grid.h"
 #include "kernels/cuda/recurrent_kernels.h"
 #include "platform/launch.h"
@@ -30,90 +31,101 @@ dim3 grid_of(const StepSizes& s) {
 std::size_t state_floats(const StepSizes& s) {
   return static_cast<std::size_t>(s.batch * s.hidden);
 }
-// From the first unit of the first row to the last one of the last.
-Touched rows_read(const StepSizes& s, const StateRows& rows) {
-  return reads(rows.data, static_cast<std::size_t>((s.batch - 1) * rows.stride + s.hidden));
+// From the first unit of the first row to the last one of the last, `width` units a row.
+template <class T>
+Touched rows_read(const StepSizes& s, const Rows<const T>& rows, std::int64_t width) {
+  return reads(rows.data, static_cast<std::size_t>((s.batch - 1) * rows.stride + width));
 }
-Touched written_if_any(float* data, std::size_t count) {
+template <class T>
+Touched written_if_any(T* data, std::size_t count) {
   return writes(data, data == nullptr ? 0 : count);
 }
 
-__global__ void lstm_gates_kernel(StepSizes s, const float* bias, const float* c_before,
-                                  std::int64_t c_stride, float* saved, float* h, float* h_n,
-                                  float* c_n) {
+template <class T>
+__global__ void lstm_gates_kernel(StepSizes s, const float* bias, const float* gates,
+                                  std::int64_t gates_stride, const float* c_before,
+                                  std::int64_t c_stride, T* saved, T* h, T* h_n, float* c_after) {
   const auto [index, b, k] = this_unit(s);
   if (b >= s.batch) return;
   const std::int64_t r = s.hidden;
-  float* row = saved + b * 5 * r + k;
-  const float i = logistic(row[0] + bias[k]);
-  const float f = logistic(row[r] + bias[r + k]);
-  const float g = tanhf(row[2 * r] + bias[2 * r + k]);
-  const float o = logistic(row[3 * r] + bias[3 * r + k]);
+  const float* before = gates + b * gates_stride + k;
+  const float i = logistic(before[0] + bias[k]);
+  const float f = logistic(before[r] + bias[r + k]);
+  const float g = tanhf(before[2 * r] + bias[2 * r + k]);
+  const float o = logistic(before[3 * r] + bias[3 * r + k]);
   const float c = f * c_before[b * c_stride + k] + i * g;
-  const float out = o * tanhf(c);
-  row[0] = i;
-  row[r] = f;
-  row[2 * r] = g;
-  row[3 * r] = o;
-  row[4 * r] = c;
+  const T out = stored<T>(o * tanhf(c));
+  T* row = saved + b * 5 * r + k;
+  row[0] = stored<T>(i);
+  row[r] = stored<T>(f);
+  row[2 * r] = stored<T>(g);
+  row[3 * r] = stored<T>(o);
+  row[4 * r] = stored<T>(c);
   h[index] = out;
   if (h_n != nullptr) h_n[index] = out;
-  if (c_n != nullptr) c_n[index] = c;
+  if (c_after != nullptr) c_after[index] = c;
 }
 
-__global__ void lstm_gate_grads_kernel(StepSizes s, const float* saved, const float* c_before,
-                                       std::int64_t c_stride, const float* dy, const float* dh,
-                                       float* dc, float* dgates) {
+template <class T, class C>
+__global__ void lstm_gate_grads_kernel(StepSizes s, const T* saved, const C* c_before,
+                                       std::int64_t c_stride, const T* dy, const float* dh,
+                                       float* dc, T* dgates) {
   const auto [index, b, k] = this_unit(s);
   if (b >= s.batch) return;
   const std::int64_t r = s.hidden;
-  const float* row = saved + b * 5 * r + k;
-  const float i = row[0], f = row[r], g = row[2 * r], o = row[3 * r];
-  const float tanh_c = tanhf(row[4 * r]);
-  const float of_h = dy[index] + dh[index];
+  const T* row = saved + b * 5 * r + k;
+  const float i = number(row[0]), f = number(row[r]);
+  const float g = number(row[2 * r]), o = number(row[3 * r]);
+  const float tanh_c = tanhf(number(row[4 * r]));
+  const float of_h = number(dy[index]) + dh[index];
   const float of_c = dc[index] + of_h * o * (1.0F - tanh_c * tanh_c);
-  float* to = dgates + b * 4 * r + k;
-  to[0] = of_c * g * i * (1.0F - i);
-  to[r] = of_c * c_before[b * c_stride + k] * f * (1.0F - f);
-  to[2 * r] = of_c * i * (1.0F - g * g);
-  to[3 * r] = of_h * tanh_c * o * (1.0F - o);
+  T* to = dgates + b * 4 * r + k;
+  to[0] = stored<T>(of_c * g * i * (1.0F - i));
+  to[r] = stored<T>(of_c * number(c_before[b * c_stride + k]) * f * (1.0F - f));
+  to[2 * r] = stored<T>(of_c * i * (1.0F - g * g));
+  to[3 * r] = stored<T>(of_h * tanh_c * o * (1.0F - o));
   dc[index] = of_c * f;
 }
 
-__global__ void gru_gates_kernel(StepSizes s, const float* bias, const float* from_h,
-                                 const float* h_before, float* saved, float* h, float* h_n) {
+template <class T>
+__global__ void gru_gates_kernel(StepSizes s, const float* bias, const float* from_x,
+                                 std::int64_t x_stride, const float* from_h, const T* h_before,
+                                 T* saved, T* h, T* h_n) {
   const auto [index, b, k] = this_unit(s);
   if (b >= s.batch) return;
   const std::int64_t r = s.hidden;
-  float* row = saved + b * 4 * r + k;
+  const float* input = from_x + b * x_stride + k;
   const float* hidden = from_h + b * 3 * r + k;
-  const float u = logistic(row[0] + hidden[0] + bias[k]);
-  const float reset = logistic(row[r] + hidden[r] + bias[r + k]);
+  const float u = logistic(input[0] + hidden[0] + bias[k]);
+  const float reset = logistic(input[r] + hidden[r] + bias[r + k]);
   const float q = hidden[2 * r] + bias[3 * r + k];
-  const float n = tanhf(row[2 * r] + bias[2 * r + k] + reset * q);
-  const float out = (1.0F - u) * n + u * h_before[index];
-  row[0] = u;
-  row[r] = reset;
-  row[2 * r] = n;
-  row[3 * r] = q;
+  const float n = tanhf(input[2 * r] + bias[2 * r + k] + reset * q);
+  const T out = stored<T>((1.0F - u) * n + u * number(h_before[index]));
+  T* row = saved + b * 4 * r + k;
+  row[0] = stored<T>(u);
+  row[r] = stored<T>(reset);
+  row[2 * r] = stored<T>(n);
+  row[3 * r] = stored<T>(q);
   h[index] = out;
   if (h_n != nullptr) h_n[index] = out;
 }
 
-__global__ void gru_gate_grads_kernel(StepSizes s, const float* saved, const float* h_before,
-                                      const float* dy, float* dh, float* dgates) {
+template <class T>
+__global__ void gru_gate_grads_kernel(StepSizes s, const T* saved, const T* h_before, const T* dy,
+                                      float* dh, T* dgates) {
   const auto [index, b, k] = this_unit(s);
   if (b >= s.batch) return;
   const std::int64_t r = s.hidden;
-  const float* row = saved + b * 4 * r + k;
-  const float u = row[0], reset = row[r], n = row[2 * r], q = row[3 * r];
-  const float of_h = dy[index] + dh[index];
+  const T* row = saved + b * 4 * r + k;
+  const float u = number(row[0]), reset = number(row[r]);
+  const float n = number(row[2 * r]), q = number(row[3 * r]);
+  const float of_h = number(dy[index]) + dh[index];
   const float of_n = of_h * (1.0F - u) * (1.0F - n * n);
-  float* to = dgates + b * 4 * r + k;
-  to[0] = of_n;
-  to[r] = of_h * (h_before[index] - n) * u * (1.0F - u);
-  to[2 * r] = of_n * q * reset * (1.0F - reset);
-  to[3 * r] = of_n * reset;
+  T* to = dgates + b * 4 * r + k;
+  to[0] = stored<T>(of_n);
+  to[r] = stored<T>(of_h * (number(h_before[index]) - n) * u * (1.0F - u));
+  to[2 * r] = stored<T>(of_n * q * reset * (1.0F - reset));
+  to[3 * r] = stored<T>(of_n * reset);
   dh[index] = of_h * u;
 }
 
@@ -128,45 +140,50 @@ __global__ void gru_bias_grad_kernel(std::int64_t r, const float* sums, const fl
 
 }  // namespace
 
-void launch_lstm_gates(const StepSizes& s, const float* bias, const StateRows& c_before,
-                       float* saved, float* h, float* h_n, float* c_n, cudaStream_t stream) {
+template <class T>
+void launch_lstm_gates(const StepSizes& s, const float* bias, const Rows<const float>& gates,
+                       const Rows<const float>& c_before, T* saved, T* h, T* h_n, float* c,
+                       cudaStream_t stream) {
   const std::size_t state = state_floats(s);
   if (state == 0) return;
-  launch("lstm_gates", lstm_gates_kernel, grid_of(s), dim3(kBlock), stream,
-         {reads(bias, static_cast<std::size_t>(4 * s.hidden)), rows_read(s, c_before),
-          writes(saved, 5 * state), writes(h, state), written_if_any(h_n, state),
-          written_if_any(c_n, state)},
-         s, bias, c_before.data, c_before.stride, saved, h, h_n, c_n);
+  launch("lstm_gates", lstm_gates_kernel<T>, grid_of(s), dim3(kBlock), stream,
+         {reads(bias, static_cast<std::size_t>(4 * s.hidden)), rows_read(s, gates, 4 * s.hidden),
+          rows_read(s, c_before, s.hidden), writes(saved, 5 * state), writes(h, state),
+          written_if_any(h_n, state), written_if_any(c, state)},
+         s, bias, gates.data, gates.stride, c_before.data, c_before.stride, saved, h, h_n, c);
 }
 
-void launch_lstm_gate_grads(const StepSizes& s, const float* saved, const StateRows& c_before,
-                            const float* dy, const float* dh, float* dc, float* dgates,
+template <class T, class C>
+void launch_lstm_gate_grads(const StepSizes& s, const T* saved, const Rows<const C>& c_before,
+                            const T* dy, const float* dh, float* dc, T* dgates,
                             cudaStream_t stream) {
   const std::size_t state = state_floats(s);
   if (state == 0) return;
-  launch("lstm_gate_grads", lstm_gate_grads_kernel, grid_of(s), dim3(kBlock), stream,
-         {reads(saved, 5 * state), rows_read(s, c_before), reads(dy, state), reads(dh, state),
-          writes(dc, state), writes(dgates, 4 * state)},
+  launch("lstm_gate_grads", lstm_gate_grads_kernel<T, C>, grid_of(s), dim3(kBlock), stream,
+         {reads(saved, 5 * state), rows_read(s, c_before, s.hidden), reads(dy, state),
+          reads(dh, state), writes(dc, state), writes(dgates, 4 * state)},
          s, saved, c_before.data, c_before.stride, dy, dh, dc, dgates);
 }
 
-void launch_gru_gates(const StepSizes& s, const float* bias, const float* from_h,
-                      const float* h_before, float* saved, float* h, float* h_n,
+template <class T>
+void launch_gru_gates(const StepSizes& s, const float* bias, const Rows<const float>& from_x,
+                      const float* from_h, const T* h_before, T* saved, T* h, T* h_n,
                       cudaStream_t stream) {
   const std::size_t state = state_floats(s);
   if (state == 0) return;
-  launch("gru_gates", gru_gates_kernel, grid_of(s), dim3(kBlock), stream,
-         {reads(bias, static_cast<std::size_t>(4 * s.hidden)), reads(from_h, 3 * state),
-          reads(h_before, state), writes(saved, 4 * state), writes(h, state),
-          written_if_any(h_n, state)},
-         s, bias, from_h, h_before, saved, h, h_n);
+  launch("gru_gates", gru_gates_kernel<T>, grid_of(s), dim3(kBlock), stream,
+         {reads(bias, static_cast<std::size_t>(4 * s.hidden)), rows_read(s, from_x, 3 * s.hidden),
+          reads(from_h, 3 * state), reads(h_before, state), writes(saved, 4 * state),
+          writes(h, state), written_if_any(h_n, state)},
+         s, bias, from_x.data, from_x.stride, from_h, h_before, saved, h, h_n);
 }
 
-void launch_gru_gate_grads(const StepSizes& s, const float* saved, const float* h_before,
-                           const float* dy, float* dh, float* dgates, cudaStream_t stream) {
+template <class T>
+void launch_gru_gate_grads(const StepSizes& s, const T* saved, const T* h_before, const T* dy,
+                           float* dh, T* dgates, cudaStream_t stream) {
   const std::size_t state = state_floats(s);
   if (state == 0) return;
-  launch("gru_gate_grads", gru_gate_grads_kernel, grid_of(s), dim3(kBlock), stream,
+  launch("gru_gate_grads", gru_gate_grads_kernel<T>, grid_of(s), dim3(kBlock), stream,
          {reads(saved, 4 * state), reads(h_before, state), reads(dy, state), writes(dh, state),
           writes(dgates, 4 * state)},
          s, saved, h_before, dy, dh, dgates);
@@ -180,5 +197,29 @@ void launch_gru_bias_grad(std::int64_t hidden, const float* sums, const float* a
          stream, {reads(sums, count), reads(acc, acc == nullptr ? 0 : count), writes(dbias, count)},
          hidden, sums, acc, dbias);
 }
+
+template void launch_lstm_gates(const StepSizes&, const float*, const Rows<const float>&,
+                                const Rows<const float>&, float*, float*, float*, float*,
+                                cudaStream_t);
+template void launch_lstm_gate_grads(const StepSizes&, const float*, const Rows<const float>&,
+                                     const float*, const float*, float*, float*, cudaStream_t);
+template void launch_gru_gates(const StepSizes&, const float*, const Rows<const float>&,
+                               const float*, const float*, float*, float*, float*, cudaStream_t);
+template void launch_gru_gate_grads(const StepSizes&, const float*, const float*, const float*,
+                                    float*, float*, cudaStream_t);
+template void launch_lstm_gates(const StepSizes&, const float*, const Rows<const float>&,
+                                const Rows<const float>&, BFloat16*, BFloat16*, BFloat16*, float*,
+                                cudaStream_t);
+template void launch_lstm_gate_grads(const StepSizes&, const BFloat16*, const Rows<const BFloat16>&,
+                                     const BFloat16*, const float*, float*, BFloat16*,
+                                     cudaStream_t);
+template void launch_gru_gates(const StepSizes&, const float*, const Rows<const float>&,
+                               const float*, const BFloat16*, BFloat16*, BFloat16*, BFloat16*,
+                               cudaStream_t);
+template void launch_gru_gate_grads(const StepSizes&, const BFloat16*, const BFloat16*,
+                                    const BFloat16*, float*, BFloat16*, cudaStream_t);
+template void launch_lstm_gate_grads(const StepSizes&, const BFloat16*, const Rows<const float>&,
+                                     const BFloat16*, const float*, float*, BFloat16*,
+                                     cudaStream_t);
 
 }  // namespace reprise::kernels::cuda

@@ -1,3 +1,4 @@
+#include "kernels/cuda/element.cuh"
 #include "kernels/cuda/grid.h"
 #include "kernels/cuda/resample.h"
 #include "platform/launch.h"
@@ -12,14 +13,16 @@ __device__ inline std::int64_t all_threads() {
   return static_cast<std::int64_t>(gridDim.x) * blockDim.x;
 }
 
-__global__ void repeat_kernel(std::int64_t repeats, float factor, const float* x, float* y,
+template <class T>
+__global__ void repeat_kernel(std::int64_t repeats, float factor, const T* x, T* y,
                               std::int64_t y_count) {
   for (std::int64_t i = first_index(); i < y_count; i += all_threads()) {
-    y[i] = factor * x[i / repeats];
+    y[i] = stored<T>(factor * number(x[i / repeats]));
   }
 }
 
-__global__ void upsample_kernel(UpsampleSizes s, const float* x, float* y) {
+template <class T>
+__global__ void upsample_kernel(UpsampleSizes s, const T* x, T* y) {
   const std::int64_t width = s.width * s.factor;
   for (std::int64_t i = first_index(); i < s.large_count(); i += all_threads()) {
     const std::int64_t row = i / width / s.factor;  // of all planes' small rows
@@ -27,15 +30,16 @@ __global__ void upsample_kernel(UpsampleSizes s, const float* x, float* y) {
   }
 }
 
-__global__ void upsample_grad_kernel(UpsampleSizes s, const float* dy, float* dx) {
+template <class T>
+__global__ void upsample_grad_kernel(UpsampleSizes s, const T* dy, T* dx) {
   const std::int64_t width = s.width * s.factor;
   for (std::int64_t i = first_index(); i < s.small_count(); i += all_threads()) {
-    const float* from = dy + i / s.width * s.factor * width + i % s.width * s.factor;
+    const T* from = dy + i / s.width * s.factor * width + i % s.width * s.factor;
     float sum = 0.0F;
     for (std::int64_t r = 0; r < s.factor; ++r) {
-      for (std::int64_t c = 0; c < s.factor; ++c) sum += from[r * width + c];
+      for (std::int64_t c = 0; c < s.factor; ++c) sum += number(from[r * width + c]);
     }
-    dx[i] = sum;
+    dx[i] = stored<T>(sum);
   }
 }
 
@@ -45,24 +49,35 @@ std::size_t size(std::int64_t count) {
 
 }  // namespace
 
-void launch_repeat(std::int64_t repeats, float factor, const float* x, float* y,
-                   std::int64_t y_count, cudaStream_t stream) {
+template <class T>
+void launch_repeat(std::int64_t repeats, float factor, const T* x, T* y, std::int64_t y_count,
+                   cudaStream_t stream) {
   if (y_count == 0) return;
-  launch("repeat", repeat_kernel, grid_for(y_count), dim3(kBlock), stream,
+  launch("repeat", repeat_kernel<T>, grid_for(y_count), dim3(kBlock), stream,
          {reads(x, size(y_count / repeats)), writes(y, size(y_count))}, repeats, factor, x, y,
          y_count);
 }
 
-void launch_upsample(const UpsampleSizes& s, const float* x, float* y, cudaStream_t stream) {
+template <class T>
+void launch_upsample(const UpsampleSizes& s, const T* x, T* y, cudaStream_t stream) {
   if (s.large_count() == 0) return;
-  launch("upsample", upsample_kernel, grid_for(s.large_count()), dim3(kBlock), stream,
+  launch("upsample", upsample_kernel<T>, grid_for(s.large_count()), dim3(kBlock), stream,
          {reads(x, size(s.small_count())), writes(y, size(s.large_count()))}, s, x, y);
 }
 
-void launch_upsample_grad(const UpsampleSizes& s, const float* dy, float* dx, cudaStream_t stream) {
+template <class T>
+void launch_upsample_grad(const UpsampleSizes& s, const T* dy, T* dx, cudaStream_t stream) {
   if (s.small_count() == 0) return;
-  launch("upsample_grad", upsample_grad_kernel, grid_for(s.small_count()), dim3(kBlock), stream,
+  launch("upsample_grad", upsample_grad_kernel<T>, grid_for(s.small_count()), dim3(kBlock), stream,
          {reads(dy, size(s.large_count())), writes(dx, size(s.small_count()))}, s, dy, dx);
 }
+
+template void launch_repeat(std::int64_t, float, const float*, float*, std::int64_t, cudaStream_t);
+template void launch_upsample(const UpsampleSizes&, const float*, float*, cudaStream_t);
+template void launch_upsample_grad(const UpsampleSizes&, const float*, float*, cudaStream_t);
+template void launch_repeat(std::int64_t, float, const BFloat16*, BFloat16*, std::int64_t,
+                            cudaStream_t);
+template void launch_upsample(const UpsampleSizes&, const BFloat16*, BFloat16*, cudaStream_t);
+template void launch_upsample_grad(const UpsampleSizes&, const BFloat16*, BFloat16*, cudaStream_t);
 
 }  // namespace reprise::kernels::cuda

@@ -1,16 +1,19 @@
 #pragma once
 
-// Repeating pixels and adding them up again, on the device.
+// Repeating pixels and adding them up again, on the device. T: element.h.
 
 #include <cstddef>
 #include <cstdint>
 #include <cuda_runtime.h>
 
+#include "kernels/cuda/element.h"
+
 namespace reprise::kernels::cuda {
 
 // y[i] = factor * x[i / repeats]
-void launch_repeat(std::int64_t repeats, float factor, const float* x, float* y,
-                   std::int64_t y_count, cudaStream_t stream);
+template <class T>
+void launch_repeat(std::int64_t repeats, float factor, const T* x, T* y, std::int64_t y_count,
+                   cudaStream_t stream);
 
 // `images` planes of [height, width], and the same `factor` times as high and as wide.
 struct UpsampleSizes {
@@ -23,7 +26,9 @@ struct UpsampleSizes {
     return small_count() * factor * factor;
   }
 };
-void launch_upsample(const UpsampleSizes& s, const float* x, float* y, cudaStream_t stream);
-void launch_upsample_grad(const UpsampleSizes& s, const float* dy, float* dx, cudaStream_t stream);
+template <class T>
+void launch_upsample(const UpsampleSizes& s, const T* x, T* y, cudaStream_t stream);
+template <class T>
+void launch_upsample_grad(const UpsampleSizes& s, const T* dy, T* dx, cudaStream_t stream);
 
 }  // namespace reprise::kernels::cuda

@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/shape_ops.h"
 
+#include <type_traits>
 #include <vector>
 
 #include "kernels/cuda/copy.h"
@@ -23,9 +24,16 @@ struct AxisView {
   }
 };
 
-void require_words(Booking& b) {
-  if (graph::dtype_bytes(b.input(0).dtype) != sizeof(std::int32_t)) {
-    throw b.unsupported("its elements have another size than four bytes");
+// Calls f(std::type_identity<T>{}) with a type of the size of x's elements.
+template <class F>
+auto with_moved(const Booking& b, F&& f) {
+  switch (graph::dtype_bytes(b.input(0).dtype)) {
+    case sizeof(std::int32_t):
+      return f(std::type_identity<std::int32_t>{});
+    case sizeof(BFloat16):
+      return f(std::type_identity<BFloat16>{});
+    default:
+      throw b.unsupported("its elements have another size than two or four bytes");
   }
 }
 
@@ -40,7 +48,6 @@ std::unique_ptr<Kernel> plan_reshape(Booking& b) {
 
 // x1 x2 ... => y
 std::unique_ptr<Kernel> plan_concat(Booking& b) {
-  require_words(b);
   const std::int64_t axis = b.attributes<graph::AxisAttributes>().axis;
   const auto d = static_cast<std::size_t>(axis);
   const graph::Shape& y = b.output(0).shape;
@@ -58,43 +65,48 @@ std::unique_ptr<Kernel> plan_concat(Booking& b) {
          at});
     at += width;
   }
-  return make_kernel([parts](const Run& run) {
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      launch_copy_rows(parts[i].copy, run.input<std::int32_t>(i),
-                       run.output<std::int32_t>(0) + parts[i].at, run.stream());
-    }
+  return with_moved(b, [&]<class T>(std::type_identity<T>) {
+    return make_kernel([parts](const Run& run) {
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        launch_copy_rows(parts[i].copy, run.input<T>(i), run.output<T>(0) + parts[i].at,
+                         run.stream());
+      }
+    });
   });
 }
 
 // x => y
 std::unique_ptr<Kernel> plan_slice(Booking& b) {
-  require_words(b);
   const auto& a = b.attributes<graph::AxisAttributes>();
   const AxisView view(b.input(0).shape, a.axis);
   const std::int64_t width = (a.end - a.begin) * view.inner;
   const std::int64_t row = b.input(0).shape[static_cast<std::size_t>(a.axis)] * view.inner;
   const RowCopy copy{.rows = view.outer, .width = width, .from_stride = row, .to_stride = width};
-  b.moves(8.0 * static_cast<double>(graph::element_count(b.output(0).shape)));
-  return make_kernel([copy, at = a.begin * view.inner](const Run& run) {
-    launch_copy_rows(copy, run.input<std::int32_t>(0) + at, run.output<std::int32_t>(0),
-                     run.stream());
+  b.moves(2.0 * static_cast<double>(plain_bytes(b.output(0))));
+  return with_moved(b, [&, at = a.begin * view.inner]<class T>(std::type_identity<T>) {
+    return make_kernel([copy, at](const Run& run) {
+      launch_copy_rows(copy, run.input<T>(0) + at, run.output<T>(0), run.stream());
+    });
   });
 }
 
 // dy => dx, zeros around it
 std::unique_ptr<Kernel> plan_slice_grad(Booking& b) {
-  require_words(b);
   const auto& a = b.attributes<graph::AxisAttributes>();
   const AxisView view(b.output(0).shape, a.axis);
   const std::int64_t width = b.input(0).shape[static_cast<std::size_t>(a.axis)] * view.inner;
   const RowCopy copy{
       .rows = view.outer, .width = width, .from_stride = width, .to_stride = a.full * view.inner};
-  const auto bytes = static_cast<std::size_t>(copy.rows * copy.to_stride) * sizeof(std::int32_t);
+  const auto bytes = static_cast<std::size_t>(plain_bytes(b.output(0)));
   const bool whole = copy.to_stride == width;
-  return make_kernel([=, at = a.begin * view.inner](const Run& run) {
-    auto* dx = run.output<std::int32_t>(0);
-    if (!whole && bytes > 0) check(cudaMemsetAsync(dx, 0, bytes, run.stream()), "cudaMemsetAsync");
-    launch_copy_rows(copy, run.input<std::int32_t>(0), dx + at, run.stream());
+  return with_moved(b, [&, at = a.begin * view.inner]<class T>(std::type_identity<T>) {
+    return make_kernel([=](const Run& run) {
+      T* dx = run.output<T>(0);
+      if (!whole && bytes > 0) {
+        check(cudaMemsetAsync(dx, 0, bytes, run.stream()), "cudaMemsetAsync");
+      }
+      launch_copy_rows(copy, run.input<T>(0), dx + at, run.stream());
+    });
   });
 }
 

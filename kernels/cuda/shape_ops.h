@@ -1,10 +1,12 @@
 #pragma once
 
-// Moving elements of four bytes, on the device.
+// Moving elements of four bytes (as std::int32_t) or two (as BFloat16), on the device.
 
 #include <cstddef>
 #include <cstdint>
 #include <cuda_runtime.h>
+
+#include "kernels/cuda/element.h"
 
 namespace reprise::kernels::cuda {
 
@@ -13,8 +15,8 @@ struct RowCopy {
   std::int64_t rows = 0, width = 0;
   std::int64_t from_stride = 0, to_stride = 0;
 };
-void launch_copy_rows(const RowCopy& copy, const std::int32_t* from, std::int32_t* to,
-                      cudaStream_t stream);
+template <class T>
+void launch_copy_rows(const RowCopy& copy, const T* from, T* to, cudaStream_t stream);
 
 void launch_fill(float value, float* y, std::int64_t count, cudaStream_t stream);
 
