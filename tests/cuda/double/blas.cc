@@ -1,4 +1,4 @@
-// cuBLAS: products of f32 matrices, by columns as Fortran has them.
+// cuBLAS: products of f32 and bf16 matrices, by columns as Fortran has them.
 
 #include <algorithm>
 #include <cstdint>
@@ -39,24 +39,31 @@ cublasStatus_t blas_api(const char* name, cublasHandle_t handle, Body body) {
 
 // One operand: `rows` x `columns` as stored, `batch` times.
 struct Matrix {
-  const float* data;
+  const void* data;
+  bool bf16;
   int rows, columns;
   std::int64_t leading;
   std::int64_t stride;
 
-  [[nodiscard]] std::size_t span() const {  // floats of one matrix
-    return rows == 0 || columns == 0 ? 0 : static_cast<std::size_t>(leading * (columns - 1) + rows);
+  [[nodiscard]] std::size_t bytes(std::int64_t elements) const {
+    return static_cast<std::size_t>(elements) * (bf16 ? 2 : sizeof(float));
+  }
+  [[nodiscard]] std::size_t span() const {  // bytes of one matrix
+    return rows == 0 || columns == 0 ? 0 : bytes(leading * (columns - 1) + rows);
+  }
+  [[nodiscard]] const std::byte* of_batch(std::int64_t b) const {
+    return static_cast<const std::byte*>(data) + bytes(b * stride);
   }
   void touch(std::vector<Range>& ranges, int batch, bool written) const {
     const std::int64_t used = stride == 0 ? 1 : batch;
     for (std::int64_t b = 0; b < used; ++b) {
-      const float* const one = data + b * stride;
+      const std::byte* const one = of_batch(b);
       if (leading == rows || columns > 4096) {
-        ranges.push_back({one, span() * sizeof(float), written});
+        ranges.push_back({one, span(), written});
         continue;
       }
       for (std::int64_t c = 0; c < columns; ++c)  // the gaps between columns are someone else's
-        ranges.push_back({one + c * leading, rows * sizeof(float), written});
+        ranges.push_back({one + bytes(c * leading), bytes(rows), written});
     }
   }
 };
@@ -72,19 +79,20 @@ struct Product {
 };
 
 // As rows of op(X), in double.
-std::vector<double> packed(const float* data, std::int64_t leading, int rows, int columns,
+std::vector<double> packed(const Numbers& data, std::int64_t leading, int rows, int columns,
                            bool transposed, bool tensor_floats) {
   std::vector<double> result(static_cast<std::size_t>(rows) * columns);
   for (int i = 0; i < rows; ++i)
     for (int j = 0; j < columns; ++j) {
-      const float value = transposed ? data[j + i * leading] : data[i + j * leading];
+      const float value = data.at(transposed ? j + i * leading : i + j * leading);
       result[static_cast<std::size_t>(i) * columns + j] =
           tensor_floats ? as_tensor_float(value) : value;
     }
   return result;
 }
 
-void multiply(const Product& p, const float* a_data, const float* b_data, float* c_data) {
+void multiply(const Product& p, const Numbers& a_data, const Numbers& b_data,
+              const Numbers& c_data) {
   const auto a = packed(a_data, p.a.leading, p.m, p.k, p.transpose_a, p.tensor_floats);
   const auto b = packed(b_data, p.b.leading, p.k, p.n, p.transpose_b, p.tensor_floats);
   std::vector<double> part(p.n);
@@ -101,15 +109,14 @@ void multiply(const Product& p, const float* a_data, const float* b_data, float*
       for (int j = 0; j < p.n; ++j) sum[j] += static_cast<float>(part[j]);
     }
     for (int j = 0; j < p.n; ++j) {
-      float& c = c_data[i + j * p.c.leading];
-      c = p.alpha * sum[j] + (p.beta == 0 ? 0 : p.beta * c);
+      const std::int64_t at = i + j * p.c.leading;
+      c_data.set(at, p.alpha * sum[j] + (p.beta == 0 ? 0 : p.beta * c_data.at(at)));
     }
   }
 }
 
-const float* data_of(const Matrix& matrix, std::int64_t b) {
-  const float* const one = matrix.data + b * matrix.stride;
-  return reinterpret_cast<const float*>(storage(one, matrix.span() * sizeof(float)));
+Numbers data_of(const Matrix& matrix, std::int64_t b, bool read = true) {
+  return {read ? storage(matrix.of_batch(b), matrix.span()) : nullptr, matrix.bf16};
 }
 
 cublasStatus_t queue(cublasHandle_t handle, const char* name, Product p) {
@@ -131,20 +138,33 @@ cublasStatus_t queue(cublasHandle_t handle, const char* name, Product p) {
   p.c.touch(touched, p.batch, true);
   const auto work = [p] {
     for (std::int64_t b = 0; b < p.batch; ++b)
-      multiply(p, p.k > 0 ? data_of(p.a, b) : nullptr, p.k > 0 ? data_of(p.b, b) : nullptr,
-               const_cast<float*>(data_of(p.c, b)));
+      multiply(p, data_of(p.a, b, p.k > 0), data_of(p.b, b, p.k > 0), data_of(p.c, b));
   };
   const cudaError_t status =
       queue_library_call(stream, name, std::move(touched), handle->workspace, work);
   return status == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
+struct Types {
+  cudaDataType a = CUDA_R_32F, b = CUDA_R_32F, c = CUDA_R_32F;
+  cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
+
+  // The rows of cuBLAS's table of types that are about f32 and bf16.
+  [[nodiscard]] bool go_together() const {
+    if (compute != CUBLAS_COMPUTE_32F || a != b) return false;
+    if (a == CUDA_R_32F) return c == CUDA_R_32F;
+    return a == CUDA_R_16BF && (c == CUDA_R_16BF || c == CUDA_R_32F);
+  }
+};
+
 cublasStatus_t product(const char* name, cublasHandle_t handle, cublasOperation_t a_form,
                        cublasOperation_t b_form, int m, int n, int k, const float* alpha,
-                       const float* a, int a_leading, long long a_stride, const float* b,
-                       int b_leading, long long b_stride, const float* beta, float* c,
-                       int c_leading, long long c_stride, int batch) {
+                       const void* a, int a_leading, long long a_stride, const void* b,
+                       int b_leading, long long b_stride, const float* beta, void* c, int c_leading,
+                       long long c_stride, int batch, const Types& types = {}) {
   return blas_api(name, handle, [&] {
+    if (!types.go_together()) return CUBLAS_STATUS_NOT_SUPPORTED;
+    const bool bf16 = types.a == CUDA_R_16BF;
     const bool ta = a_form != CUBLAS_OP_N;
     const bool tb = b_form != CUBLAS_OP_N;
     return queue(handle, name,
@@ -155,11 +175,11 @@ cublasStatus_t product(const char* name, cublasHandle_t handle, cublasOperation_
                   k,
                   *alpha,
                   *beta,
-                  {a, ta ? k : m, ta ? m : k, a_leading, a_stride},
-                  {b, tb ? n : k, tb ? k : n, b_leading, b_stride},
-                  {c, m, n, c_leading, c_stride},
+                  {a, bf16, ta ? k : m, ta ? m : k, a_leading, a_stride},
+                  {b, bf16, tb ? n : k, tb ? k : n, b_leading, b_stride},
+                  {c, types.c == CUDA_R_16BF, m, n, c_leading, c_stride},
                   batch,
-                  handle->math == CUBLAS_TF32_TENSOR_OP_MATH,
+                  !bf16 && handle->math == CUBLAS_TF32_TENSOR_OP_MATH,
                   1});
   });
 }
@@ -247,6 +267,8 @@ const char* cublasGetStatusName(cublasStatus_t status) {
       return "CUBLAS_STATUS_ALLOC_FAILED";
     case CUBLAS_STATUS_INVALID_VALUE:
       return "CUBLAS_STATUS_INVALID_VALUE";
+    case CUBLAS_STATUS_NOT_SUPPORTED:
+      return "CUBLAS_STATUS_NOT_SUPPORTED";
     case CUBLAS_STATUS_EXECUTION_FAILED:
       return "CUBLAS_STATUS_EXECUTION_FAILED";
     default:
@@ -274,4 +296,26 @@ cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_
                                          long long strideC, int batchCount) {
   return product("cublasSgemmStridedBatched", handle, transa, transb, m, n, k, alpha, A, lda,
                  strideA, B, ldb, strideB, beta, C, ldc, strideC, batchCount);
+}
+
+cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transa,
+                            cublasOperation_t transb, int m, int n, int k, const void* alpha,
+                            const void* A, cudaDataType Atype, int lda, const void* B,
+                            cudaDataType Btype, int ldb, const void* beta, void* C,
+                            cudaDataType Ctype, int ldc, cublasComputeType_t computeType,
+                            cublasGemmAlgo_t) {
+  return product("cublasGemmEx", handle, transa, transb, m, n, k, static_cast<const float*>(alpha),
+                 A, lda, 0, B, ldb, 0, static_cast<const float*>(beta), C, ldc, 0, 1,
+                 {Atype, Btype, Ctype, computeType});
+}
+
+cublasStatus_t cublasGemmStridedBatchedEx(
+    cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
+    const void* alpha, const void* A, cudaDataType Atype, int lda, long long strideA, const void* B,
+    cudaDataType Btype, int ldb, long long strideB, const void* beta, void* C, cudaDataType Ctype,
+    int ldc, long long strideC, int batchCount, cublasComputeType_t computeType, cublasGemmAlgo_t) {
+  return product("cublasGemmStridedBatchedEx", handle, transa, transb, m, n, k,
+                 static_cast<const float*>(alpha), A, lda, strideA, B, ldb, strideB,
+                 static_cast<const float*>(beta), C, ldc, strideC, batchCount,
+                 {Atype, Btype, Ctype, computeType});
 }

@@ -50,6 +50,7 @@ struct Machine {
   // What cudaGetDeviceCount answers, and all that need a device: 35 is a missing driver, 100 no
   // GPU.
   int status = 0;
+  int generation = 9;  // the first number of its compute capability
 };
 void set_machine(const Machine& machine);
 

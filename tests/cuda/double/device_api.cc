@@ -89,7 +89,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
     properties->maxThreadsPerBlock = 1024;
     properties->maxThreadsPerMultiProcessor = 2048;
     properties->multiProcessorCount = 4;
-    properties->major = 9;
+    properties->major = machine().generation;
     properties->minor = 0;
     properties->pciBusID = device + 1;
     return cudaSuccess;
@@ -110,7 +110,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
         *value = 32;
         return cudaSuccess;
       case cudaDevAttrComputeCapabilityMajor:
-        *value = 9;
+        *value = machine().generation;
         return cudaSuccess;
       case cudaDevAttrComputeCapabilityMinor:
         *value = 0;

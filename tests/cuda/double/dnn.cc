@@ -19,6 +19,10 @@ std::set<cudnnHandle_t>& live_handles() {
   return *handles;
 }
 
+bool is_known(cudnnDataType_t type) {
+  return type == CUDNN_DATA_FLOAT || type == CUDNN_DATA_BFLOAT16;
+}
+
 template <class Visit>
 void for_each(const Layout& layout, Visit visit) {
   const auto& [n, c, h, w] = layout.size;
@@ -48,25 +52,30 @@ std::size_t Layout::span() const {
   if (count() == 0) return 0;
   std::int64_t last = 0;
   for (std::size_t d = 0; d < 4; ++d) last += (size[d] - 1) * stride[d];
-  return static_cast<std::size_t>(last + 1) * sizeof(float);
+  return static_cast<std::size_t>(last + 1) * (bf16 ? 2 : sizeof(float));
 }
 
-std::vector<float> Layout::gather(const float* data) const {
+std::vector<float> Layout::gather(std::byte* data) const {
+  const Numbers numbers(data, bf16);
   std::vector<float> values(static_cast<std::size_t>(count()));
-  for_each(*this, [&](std::size_t plain, std::int64_t at) { values[plain] = data[at]; });
+  for_each(*this, [&](std::size_t plain, std::int64_t at) { values[plain] = numbers.at(at); });
   return values;
 }
 
-void Layout::scatter(const std::vector<float>& values, float alpha, float beta, float* data) const {
+void Layout::scatter(const std::vector<float>& values, float alpha, float beta,
+                     std::byte* data) const {
+  const Numbers numbers(data, bf16);
   for_each(*this, [&](std::size_t plain, std::int64_t at) {
-    data[at] = alpha * values[plain] + (beta == 0 ? 0 : beta * data[at]);
+    numbers.set(at, alpha * values[plain] + (beta == 0 ? 0 : beta * numbers.at(at)));
   });
 }
 
-Layout layout_of(cudnnTensorFormat_t format, std::array<std::int64_t, 4> size) {
+Layout layout_of(cudnnTensorFormat_t format, std::array<std::int64_t, 4> size,
+                 cudnnDataType_t type) {
   const auto& [n, c, h, w] = size;
-  if (format == CUDNN_TENSOR_NHWC) return {size, {c * h * w, 1, w * c, c}};
-  return {size, {c * h * w, h * w, w, 1}};
+  const bool bf16 = type == CUDNN_DATA_BFLOAT16;
+  if (format == CUDNN_TENSOR_NHWC) return {size, {c * h * w, 1, w * c, c}, bf16};
+  return {size, {c * h * w, h * w, w, 1}, bf16};
 }
 
 std::array<std::int64_t, 4> Convolution::output_size(const Layout& x, const Layout& w) const {
@@ -161,8 +170,8 @@ cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t descriptor,
                                          cudnnTensorFormat_t format, cudnnDataType_t type, int n,
                                          int c, int h, int w) {
   if (n <= 0 || c <= 0 || h <= 0 || w <= 0) return CUDNN_STATUS_BAD_PARAM;
-  if (type != CUDNN_DATA_FLOAT) return CUDNN_STATUS_NOT_SUPPORTED;
-  descriptor->layout = layout_of(format, {n, c, h, w});
+  if (!is_known(type)) return CUDNN_STATUS_NOT_SUPPORTED;
+  descriptor->layout = layout_of(format, {n, c, h, w}, type);
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -170,14 +179,16 @@ cudnnStatus_t cudnnSetTensor4dDescriptorEx(cudnnTensorDescriptor_t descriptor, c
                                            int n, int c, int h, int w, int n_stride, int c_stride,
                                            int h_stride, int w_stride) {
   if (n <= 0 || c <= 0 || h <= 0 || w <= 0) return CUDNN_STATUS_BAD_PARAM;
-  if (type != CUDNN_DATA_FLOAT) return CUDNN_STATUS_NOT_SUPPORTED;
-  descriptor->layout = {{n, c, h, w}, {n_stride, c_stride, h_stride, w_stride}};
+  if (!is_known(type)) return CUDNN_STATUS_NOT_SUPPORTED;
+  descriptor->layout = {
+      {n, c, h, w}, {n_stride, c_stride, h_stride, w_stride}, type == CUDNN_DATA_BFLOAT16};
   return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t descriptor, cudnnDataType_t type,
                                          int dimensions, const int sizes[], const int strides[]) {
-  if (type != CUDNN_DATA_FLOAT || dimensions != 4) return CUDNN_STATUS_NOT_SUPPORTED;
+  if (!is_known(type) || dimensions != 4) return CUDNN_STATUS_NOT_SUPPORTED;
+  descriptor->layout.bf16 = type == CUDNN_DATA_BFLOAT16;
   for (std::size_t d = 0; d < 4; ++d) {
     if (sizes[d] <= 0) return CUDNN_STATUS_BAD_PARAM;
     descriptor->layout.size[d] = sizes[d];
@@ -199,8 +210,8 @@ cudnnStatus_t cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t descriptor) {
 cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t descriptor, cudnnDataType_t type,
                                          cudnnTensorFormat_t format, int k, int c, int h, int w) {
   if (k <= 0 || c <= 0 || h <= 0 || w <= 0) return CUDNN_STATUS_BAD_PARAM;
-  if (type != CUDNN_DATA_FLOAT) return CUDNN_STATUS_NOT_SUPPORTED;
-  descriptor->layout = layout_of(format, {k, c, h, w});
+  if (!is_known(type)) return CUDNN_STATUS_NOT_SUPPORTED;
+  descriptor->layout = layout_of(format, {k, c, h, w}, type);
   return CUDNN_STATUS_SUCCESS;
 }
 

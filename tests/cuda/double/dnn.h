@@ -1,6 +1,6 @@
 #pragma once
 
-// cuDNN's handles and descriptors as the double keeps them: f32 only, four dimensions.
+// cuDNN's handles and descriptors as the double keeps them: f32 or bf16, four dimensions.
 
 #include <array>
 #include <cstddef>
@@ -18,16 +18,18 @@ namespace reprise::test::cuda {
 struct Layout {
   std::array<std::int64_t, 4> size{};
   std::array<std::int64_t, 4> stride{};
+  bool bf16 = false;
 
   [[nodiscard]] std::int64_t count() const { return size[0] * size[1] * size[2] * size[3]; }
   // Bytes from the first element to the end of the last one.
   [[nodiscard]] std::size_t span() const;
   // Into a plain N C H W array and back.
-  [[nodiscard]] std::vector<float> gather(const float* data) const;
+  [[nodiscard]] std::vector<float> gather(std::byte* data) const;
   // data = alpha * values + beta * data
-  void scatter(const std::vector<float>& values, float alpha, float beta, float* data) const;
+  void scatter(const std::vector<float>& values, float alpha, float beta, std::byte* data) const;
 };
-[[nodiscard]] Layout layout_of(cudnnTensorFormat_t format, std::array<std::int64_t, 4> size);
+[[nodiscard]] Layout layout_of(cudnnTensorFormat_t format, std::array<std::int64_t, 4> size,
+                               cudnnDataType_t type);
 
 struct Convolution {
   int pad_h = 0, pad_w = 0, stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;

@@ -22,6 +22,9 @@ struct ConvolutionCase {
   Layout x, w, y;
 
   [[nodiscard]] bool fits() const;  // do the shapes belong together?
+  // cuDNN's table of data types, as far as it is about f32 and bf16: x, w and y are of one type,
+  // the gradient of a filter too.
+  [[nodiscard]] bool types_go_together() const { return x.bf16 == w.bf16 && x.bf16 == y.bf16; }
 };
 
 struct Algorithm {

@@ -11,8 +11,8 @@ using namespace reprise::test::cuda;
 
 namespace {
 
-const float* at(const void* device, const Layout& layout) {
-  return reinterpret_cast<const float*>(storage(device, layout.span()));
+std::byte* at(const void* device, const Layout& layout) {
+  return storage(device, layout.span());
 }
 
 struct Operands {
@@ -40,6 +40,7 @@ int call_number = 0;  // what makes algorithms that are not deterministic so
 cudnnStatus_t run(cudnnHandle_t handle, const ConvolutionCase& c, int number, const Operands& o,
                   const Workspace& workspace) {
   if (!c.fits()) return CUDNN_STATUS_BAD_PARAM;
+  if (!c.types_go_together()) return CUDNN_STATUS_NOT_SUPPORTED;
   const std::optional<Algorithm> chosen = algorithm(c, number);
   if (!chosen) return CUDNN_STATUS_NOT_SUPPORTED;
   if (workspace.bytes < chosen->workspace_bytes ||
@@ -56,7 +57,7 @@ cudnnStatus_t run(cudnnHandle_t handle, const ConvolutionCase& c, int number, co
     const std::vector<float> result =
         convolve(c, first_of(c).gather(at(o.first, first_of(c))),
                  second_of(c).gather(at(o.second, second_of(c))), a.parts, rotation);
-    result_of(c).scatter(result, o.alpha, o.beta, const_cast<float*>(at(o.result, result_of(c))));
+    result_of(c).scatter(result, o.alpha, o.beta, at(o.result, result_of(c)));
   };
   const std::vector<Range> touched = {{o.first, first_of(c).span(), false},
                                       {o.second, second_of(c).span(), false},
@@ -75,6 +76,7 @@ template <class Perf>
 cudnnStatus_t list(const ConvolutionCase& c, int wanted, int* returned, Perf* results,
                    std::size_t workspace_limit) {
   if (!c.fits() || wanted < 1) return CUDNN_STATUS_BAD_PARAM;
+  if (!c.types_go_together()) return CUDNN_STATUS_NOT_SUPPORTED;
   const auto products = c.y.count() * c.w.count() / c.w.size[0];
   const double work = 2e-9 * static_cast<double>(products);
   *returned = 0;
@@ -112,7 +114,7 @@ cudnnStatus_t find(cudnnHandle_t handle, const ConvolutionCase& c, const Operand
 cudnnStatus_t workspace_size(const ConvolutionCase& c, int number, std::size_t* bytes) {
   if (!c.fits()) return CUDNN_STATUS_BAD_PARAM;
   const std::optional<Algorithm> chosen = algorithm(c, number);
-  if (!chosen) return CUDNN_STATUS_NOT_SUPPORTED;
+  if (!chosen || !c.types_go_together()) return CUDNN_STATUS_NOT_SUPPORTED;
   *bytes = chosen->workspace_bytes;
   return CUDNN_STATUS_SUCCESS;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <fmt/format.h>
@@ -55,6 +56,28 @@ float as_tensor_float(float value) {
   if ((bits & 0x7F800000) == 0x7F800000) return value;
   bits += 0x1000;  // half of the last bit that stays
   return std::bit_cast<float>(bits & 0xFFFFE000);
+}
+
+float Numbers::at(std::int64_t i) const {
+  if (!bf16_) return reinterpret_cast<const float*>(data_)[i];
+  const std::uint32_t upper = reinterpret_cast<const std::uint16_t*>(data_)[i];
+  return std::bit_cast<float>(upper << 16);
+}
+
+void Numbers::set(std::int64_t i, float value) const {
+  if (!bf16_) {
+    reinterpret_cast<float*>(data_)[i] = value;
+    return;
+  }
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  std::uint32_t upper = bits >> 16;
+  const std::uint32_t lower = bits & 0xFFFF;
+  if (std::isnan(value)) {
+    upper = 0x7FFF;
+  } else if (lower > 0x8000 || (lower == 0x8000 && (upper & 1) == 1)) {
+    ++upper;  // beyond the largest that is infinity's bits
+  }
+  reinterpret_cast<std::uint16_t*>(data_)[i] = static_cast<std::uint16_t>(upper);
 }
 
 }  // namespace reprise::test::cuda

@@ -1,8 +1,10 @@
 #pragma once
 
-// What the doubles of cuBLAS and cuDNN share: an operation with a workspace.
+// What the doubles of cuBLAS and cuDNN share: an operation with a workspace, numbers of f32 or
+// bf16.
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -26,5 +28,17 @@ cudaError_t queue_library_call(cudaStream_t stream, const std::string& name,
 
 // f32 as the tensor cores read it: 10 bits behind the point.
 [[nodiscard]] float as_tensor_float(float value);
+
+// An array of f32 or bf16, the latter being the upper half of an f32.
+class Numbers {
+ public:
+  Numbers(std::byte* data, bool bf16) : data_(data), bf16_(bf16) {}
+  [[nodiscard]] float at(std::int64_t i) const;
+  void set(std::int64_t i, float value) const;  // rounds to nearest, ties to even
+
+ private:
+  std::byte* data_;
+  bool bf16_;
+};
 
 }  // namespace reprise::test::cuda
