@@ -1,6 +1,7 @@
 // Every op case, network and update on the CUDA backend of the module that `reprise` opens too
 // (REPRISE_CUDA_MODULE), without GoogleTest: results against the reference backend, and bits
-// against a second run, a run in place and one with every forward node recomputed.
+// against a second run, a run in place and one with every forward node recomputed. A case whose ops
+// have a bf16 form is checked in bf16, too.
 //
 //   gpu_check [--share I/N] [--seconds S] [--only TEXT]
 //
@@ -47,10 +48,11 @@ struct Outcome {
 
 class CaseCheck {
  public:
-  CaseCheck(const OpCase& op_case, const kernels::Backend& gpu, const kernels::Backend& reference)
+  CaseCheck(const OpCase& op_case, BuiltCase built, const kernels::Backend& gpu,
+            const kernels::Backend& reference)
       : gpu_(gpu),
         reference_(reference),
-        built_(build(op_case)),
+        built_(std::move(built)),
         graph_(training_graph(op_case, built_)) {
     for (const graph::Value& value : graph_.values) {
       if (!value.producer.valid() && graph::is_persistent(value.role)) read_.push_back(value.name);
@@ -86,11 +88,15 @@ class CaseCheck {
 
   // Of the largest element. Later steps start from parameters that differ in their last bits, and
   // cuDNN may take Winograd's algorithm, whose sums go through numbers larger than their result.
+  // In bf16, the last place of a number is up to 2^-7 of it, and small networks round several
+  // times.
   double tolerance(std::uint64_t step) const {
-    bool convolves = false;
+    bool convolves = false, bf16 = false;
     for (const graph::Node& node : graph_.nodes) {
       convolves = convolves || node.op == graph::OpKind::kConv2d;
+      bf16 = bf16 || node.op == graph::OpKind::kCast;
     }
+    if (bf16) return (step == 0 ? 4 : 8) / 128.0;
     return (convolves ? 1e-4 : 1e-5) * (step == 0 ? 1 : 3);
   }
 
@@ -154,27 +160,35 @@ int check_all(const Options& options) {
   };
   const std::vector<OpCase> cases = wanted_cases(options);
   std::size_t ran = 0, failed = 0;
-  double largest = 0;
-  for (const OpCase& op_case : cases) {
-    if (elapsed() > options.seconds) break;
+  double largest = 0, largest_in_bf16 = 0;
+  const auto check = [&](const OpCase& op_case, const BuiltCase& built, const char* form) {
     Outcome outcome;
     try {
-      outcome = CaseCheck(op_case, *gpu, *reference).run();
+      outcome = CaseCheck(op_case, built, *gpu, *reference).run();
     } catch (const std::exception& error) {
       outcome.faults.emplace_back(error.what());
     }
-    ++ran;
     failed += outcome.faults.empty() ? 0 : 1;
-    largest = std::max(largest, outcome.difference);
-    fmt::print("{} {} {:.2e}\n", outcome.faults.empty() ? "ok    " : "FAILED", op_case.name,
+    fmt::print("{} {}{} {:.2e}\n", outcome.faults.empty() ? "ok    " : "FAILED", op_case.name, form,
                outcome.difference);
     for (const std::string& fault : outcome.faults) fmt::print("       {}\n", fault);
     std::fflush(stdout);
+    return outcome.difference;
+  };
+  for (const OpCase& op_case : cases) {
+    if (elapsed() > options.seconds) break;
+    ++ran;
+    const BuiltCase built = build(op_case);
+    largest = std::max(largest, check(op_case, built, ""));
+    if (op_case.optimizer) continue;
+    if (const auto mixed = in_bf16(built)) {
+      largest_in_bf16 = std::max(largest_in_bf16, check(op_case, *mixed, " in bf16"));
+    }
   }
   fmt::print(
       "{{\"cases\": {}, \"ran\": {}, \"failed\": {}, \"largest_difference\": {:.3e}, "
-      "\"seconds\": {:.1f}}}\n",
-      cases.size(), ran, failed, largest, elapsed());
+      "\"largest_in_bf16\": {:.3e}, \"seconds\": {:.1f}}}\n",
+      cases.size(), ran, failed, largest, largest_in_bf16, elapsed());
   return failed == 0 && ran == cases.size() && ran > 0 ? 0 : 1;
 }
 

@@ -27,6 +27,7 @@ void add_memory_facts(std::vector<Fact>& facts);
 void add_recording_facts(std::vector<Fact>& facts);
 void add_product_facts(std::vector<Fact>& facts);
 void add_convolution_facts(std::vector<Fact>& facts);
+void add_bf16_facts(std::vector<Fact>& facts);
 void add_collective_facts(std::vector<Fact>& facts);
 
 // Throws with `what` unless it holds.

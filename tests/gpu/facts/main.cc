@@ -22,6 +22,7 @@ int check_all() {
   add_recording_facts(facts);
   add_product_facts(facts);
   add_convolution_facts(facts);
+  add_bf16_facts(facts);
   add_collective_facts(facts);
   int failed = 0;
   for (const Fact& fact : facts) {
