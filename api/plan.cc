@@ -17,7 +17,7 @@
 namespace reprise::api {
 namespace {
 
-// Effort of the certificate: some tenths of a second.
+// Effort of the certificate's linear programs: some tenths of a second.
 constexpr std::int64_t kBoundIterations = 5'000;
 
 void require_verified(const graph::PreparedGraph& prepared, const schedule::Schedule& schedule) {
@@ -99,9 +99,11 @@ std::variant<PlannedTraining, planner::Infeasible> plan_step(const graph::Prepar
   report.cost_ns = plan.cost;
   report.keep_all_cost_ns = keep_all.cost;
   report.lower_bound_ns = plan.cost_lower_bound;
-  if (options.find_floor && plan.cost > report.lower_bound_ns) {
+  report.memory_bound_bytes = planner::memory_bound(problem.problem, request.order);
+  if (plan.cost > report.lower_bound_ns) {
     planner::BoundOptions effort;
     effort.iterations = kBoundIterations;
+    if (!options.find_floor) effort.most_ops = 0;  // one of many plans
     report.lower_bound_ns =
         std::max(report.lower_bound_ns,
                  planner::cost_bound(problem.problem, request.order, request.budget, effort));

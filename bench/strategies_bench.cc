@@ -1,7 +1,8 @@
 // Overhead of each strategy on the project's own training graphs, at shares of the activation
 // memory: a budget of p % is what stays whatever is recomputed (parameters, optimizer state,
 // carried states) and p % of what keep_all takes beyond it. Costs are the backend's analytic ones.
-// Counters are the extra cost in % by budget, -1 below the floor of the strategy.
+// Counters are the extra cost in % by budget, -1 below the floor of the strategy; for auto also the
+// proven bound, below which no schedule is.
 
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "graph/autodiff.h"
 #include "kernels/backend.h"
 #include "models/model.h"
+#include "planner/cost_bound.h"
 #include "planner/lowering.h"
 #include "planner/strategy.h"
 
@@ -92,10 +94,14 @@ void plan(benchmark::State& state, const Case& c, const planner::Strategy* strat
       request.budget = fixed + (keep_all.arena - fixed) / 100 * share;
       const auto outcome = strategy->plan(request);
       const auto* found = std::get_if<planner::Plan>(&outcome);
-      state.counters[fmt::format("{:02}%", share)] =
-          found == nullptr ? -1
-                           : 100.0 * static_cast<double>(found->cost - keep_all.cost) /
-                                 static_cast<double>(keep_all.cost);
+      const auto extra = [&](std::int64_t cost) {
+        return 100.0 * static_cast<double>(cost - keep_all.cost) /
+               static_cast<double>(keep_all.cost);
+      };
+      state.counters[fmt::format("{:02}%", share)] = found == nullptr ? -1 : extra(found->cost);
+      if (found == nullptr || strategy->name() != "auto") continue;
+      state.counters[fmt::format("{:02}% bound", share)] =
+          extra(planner::cost_bound(graph.problem, request.order, request.budget));
     }
   }
   state.counters["ops"] = static_cast<double>(graph.problem.ops.size());

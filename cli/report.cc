@@ -15,7 +15,7 @@ Json error_document(std::string_view kind, std::string_view message) {
 
 std::string certificate(const api::PlanReport& report) {
   if (report.lower_bound_ns >= report.cost_ns) return "optimal: no schedule costs less";
-  return fmt::format("no schedule costs less than {}; gap {:.1f} %",
+  return fmt::format("no schedule costs less than {}; gap {:.2f} %",
                      milliseconds(report.lower_bound_ns), report.gap * 100.0);
 }
 
@@ -46,6 +46,7 @@ Json plan_document(const api::PlanReport& report) {
   document["budget_bytes"] = report.budget_bytes;
   document["peak_bytes"] = report.peak_bytes;
   document["floor_bytes"] = report.floor_bytes;
+  document["memory_bound_bytes"] = report.memory_bound_bytes;
   document["keep_all_bytes"] = report.keep_all_bytes;
   document["persistent_bytes"] = report.persistent_bytes;
   document["cost_ns"] = report.cost_ns;
@@ -151,7 +152,9 @@ std::string plan_lines(const api::PlanReport& report) {
   facts.add("peak", exact_bytes(report.peak_bytes));
   facts.add("keep all", exact_bytes(report.keep_all_bytes));
   if (report.floor_bytes > 0)
-    facts.add("floor", exact_bytes(report.floor_bytes) + ", of planner auto");
+    facts.add("floor", fmt::format("{}, of planner auto; no schedule takes less than {}",
+                                   exact_bytes(report.floor_bytes),
+                                   exact_bytes(report.memory_bound_bytes)));
   facts.add("step", fmt::format("{} planned, {} over {} of keeping everything",
                                 milliseconds(report.cost_ns), percent(report.overhead),
                                 milliseconds(report.keep_all_cost_ns)));

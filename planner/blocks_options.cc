@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "planner/blocks_cut.h"
+#include "planner/min_cut.h"
 #include "planner/blocks_hash.h"
 
 namespace reprise::planner {

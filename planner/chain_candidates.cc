@@ -14,13 +14,14 @@ namespace reprise::planner {
 namespace {
 
 constexpr Index kMostStages = 64;                     // of a chain whose stages differ
-constexpr Index kLeastPeriods = 8, kLeastStages = 3;  // of a uniform one
+constexpr Index kLeastPeriods = 4, kLeastStages = 3;  // of a uniform one
 // Choices of what a stage records.
 constexpr std::size_t kRecordsOfChain = 6, kRecordsOfPeriod = 5;
 // Levels of memory: an order of a large problem takes long.
 constexpr int kLevels = 24, kLevelsOfSmall = 48, kLevelsOfLarge = 12;
 constexpr Index kSmallProblem = 3'000, kLargeProblem = 30'000;
-constexpr double kSteepCosts[] = {4, 3, 2.5, 2, 1.8, 1.6, 1.5, 1.4, 1.35, 1.3, 1.27, 1.24, 1.21};
+constexpr double kSteepCosts[] = {4,    3,    2.5, 2.2,  2,    1.9,  1.8, 1.7,  1.6,  1.55, 1.5,
+                                  1.46, 1.43, 1.4, 1.37, 1.34, 1.32, 1.3, 1.28, 1.26, 1.24, 1.22};
 constexpr std::int64_t kWorstMultiple = 10;  // of what program order costs
 constexpr double kNever = std::numeric_limits<double>::infinity();
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "planner/staged_program.h"
+#include "planner/turn_bound.h"
 
 namespace reprise::planner {
 namespace {
@@ -13,8 +14,8 @@ using schedule::TensorKind;
 // The finest one within the effort.
 std::optional<StagedProgram> staged_program_within(const Problem& problem, OrderFreedom freedom,
                                                    Bytes budget, const BoundOptions& options) {
-  const bool small = problem.ops.size() <= static_cast<std::size_t>(options.most_ops_exact);
-  for (std::size_t most = small ? problem.ops.size() : options.most_anchors; most > 0; most /= 2) {
+  if (problem.ops.size() > options.most_ops) return std::nullopt;
+  for (std::size_t most = problem.ops.size(); most > 0; most /= 2) {
     auto staged = make_staged_program(problem, freedom, budget,
                                       choose_anchors(problem, freedom, most), options.most_columns);
     if (staged) return staged;
@@ -26,7 +27,9 @@ std::optional<StagedProgram> staged_program_within(const Problem& problem, Order
 
 std::int64_t cost_bound(const Problem& problem, OrderFreedom freedom, Bytes budget,
                         const BoundOptions& options) {
-  const std::int64_t required = cost_lower_bound(problem, freedom);
+  const Structure structure(problem, freedom);
+  const std::int64_t required =
+      cost_lower_bound(problem, freedom) + turn_bound(structure, budget, options.flow_effort);
   const auto staged = staged_program_within(problem, freedom, budget, options);
   if (!staged) return required;
   const auto multipliers =

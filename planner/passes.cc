@@ -17,21 +17,6 @@ using schedule::TensorKind;
 constexpr std::size_t kMostPasses = 256;
 constexpr std::size_t kMostLevels = 40;  // of memory, for which the whole is packed
 
-// First op of each pass, and the number of ops.
-std::vector<std::size_t> find_borders(const Problem& problem) {
-  std::vector<std::size_t> borders{0};
-  bool backward = false;
-  for (std::size_t i = 0; i < problem.ops.size(); ++i) {
-    const bool now = problem.ops[OpId(i)].backward;
-    if (backward && !now) borders.push_back(i);
-    backward = now;
-  }
-  // What follows the last backward op belongs to its pass.
-  if (borders.size() > 1 && !backward) borders.pop_back();
-  borders.push_back(problem.ops.size());
-  return borders;
-}
-
 bool are_micro_batches(const std::vector<std::size_t>& borders) {
   const std::size_t passes = borders.size() - 1;
   if (passes < 2 || passes > kMostPasses) return false;
@@ -45,7 +30,7 @@ class Splitter {
  public:
   explicit Splitter(const Problem& problem)
       : problem_(problem),
-        borders_(find_borders(problem)),
+        borders_(pass_borders(problem)),
         made_(problem.tensors.size(), kBefore),
         last_(problem.tensors.size(), kBefore),
         local_(problem.tensors.size()) {}
@@ -213,6 +198,20 @@ class Combiner {
 };
 
 }  // namespace
+
+std::vector<std::size_t> pass_borders(const Problem& problem) {
+  std::vector<std::size_t> borders{0};
+  bool backward = false;
+  for (std::size_t i = 0; i < problem.ops.size(); ++i) {
+    const bool now = problem.ops[OpId(i)].backward;
+    if (backward && !now) borders.push_back(i);
+    backward = now;
+  }
+  // What follows the last backward op belongs to its pass.
+  if (borders.size() > 1 && !backward) borders.pop_back();
+  borders.push_back(problem.ops.size());
+  return borders;
+}
 
 std::vector<Pass> split_into_passes(const Problem& problem) {
   return Splitter(problem).run();

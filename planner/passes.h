@@ -25,8 +25,12 @@ struct Pass {
   Bytes elsewhere = 0;  // live during all of the pass, and none of the problem's
 };
 
-// The passes that program order has: each begins with a forward op behind a backward one. None when
-// there are fewer than two, or when they are too uneven to be micro-batches.
+// The first op of each pass of program order, and the number of ops: a pass begins with a forward
+// op behind a backward one.
+[[nodiscard]] std::vector<std::size_t> pass_borders(const Problem& problem);
+
+// These passes. None when there are fewer than two, or when they are too uneven to be
+// micro-batches.
 [[nodiscard]] std::vector<Pass> split_into_passes(const Problem& problem);
 
 // Offers plans of the whole from what `solve` finds for the passes.

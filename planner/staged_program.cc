@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "planner/longest_path.h"
 
 namespace reprise::planner {
 namespace {
@@ -292,37 +293,11 @@ class Builder {
   LinearProgram lp_;
 };
 
-// The longest path of required ops along the data.
-std::vector<Index> longest_path(const Structure& structure) {
-  std::vector<Index> length(at(structure.ops()), 0), from(at(structure.ops()), -1);
-  Index end = -1;
-  for (Index k = 0; k < structure.ops(); ++k) {
-    if (!structure.required(k)) continue;
-    length[at(k)] = 1;
-    for (const TensorId id : structure.op(k).inputs) {
-      const Index producer = structure.producer(static_cast<Index>(id.index()));
-      if (producer < 0 || length[at(producer)] < length[at(k)]) continue;
-      length[at(k)] = length[at(producer)] + 1;
-      from[at(k)] = producer;
-    }
-    if (end < 0 || length[at(k)] > length[at(end)]) end = k;
-  }
-  std::vector<Index> path;
-  for (Index k = end; k >= 0; k = from[at(k)]) path.push_back(k);
-  std::reverse(path.begin(), path.end());
-  return path;
-}
-
 }  // namespace
 
 std::vector<Index> choose_anchors(const Problem& problem, OrderFreedom freedom, std::size_t most) {
   const Structure structure(problem, freedom);
-  std::vector<Index> path;
-  if (freedom == OrderFreedom::kFixed) {
-    for (Index k = 0; k < structure.ops(); ++k) path.push_back(k);
-  } else {
-    path = longest_path(structure);
-  }
+  const std::vector<Index> path = longest_path(structure, 0, structure.ops());
   if (path.size() <= most || most == 0) return path;
   std::vector<Index> chosen;
   for (std::size_t i = 0; i < most; ++i)

@@ -29,6 +29,7 @@ GRAPHS = [("resnet50", "ResNet-50"), ("resnet110", "ResNet-110"),
 MEASURED = [("resnet50", "ResNet-50"), ("resnet110", "ResNet-110"), ("lstm1000", "LSTM, 1,000")]
 STYLES = {"auto": ("#0b5fa5", "o", 2.0), "revolve": ("#2a9d5c", "s", 1.2),
           "segments": ("#d9822b", "^", 1.2), "sqrt_n": ("#b0413e", "v", 1.2)}
+BOUND = "no schedule costs less"
 
 
 def read(path):
@@ -44,6 +45,10 @@ def predicted(runs):
         points = [(int(key[:-1]), value) for key, value in run.items()
                   if re.fullmatch(r"\d+%", key) and value >= 0]
         lines[graph][strategy] = sorted(points, reverse=True)
+        bounds = [(int(key.split("%")[0]), value) for key, value in run.items()
+                  if re.fullmatch(r"\d+% bound", key)]
+        if bounds:
+            lines[graph][BOUND] = sorted(bounds, reverse=True)
     return lines
 
 
@@ -64,6 +69,9 @@ def measured(runs):
 
 
 def draw(axes, title, strategies):
+    proven = [p for p in strategies.get(BOUND, []) if p[0] >= 10]
+    if proven:
+        axes.fill_between(*zip(*proven), color="#cfd8dc", linewidth=0, label=BOUND)
     for name, (colour, marker, width) in STYLES.items():
         points = [p for p in strategies.get(name, []) if p[0] >= 10]
         if points:

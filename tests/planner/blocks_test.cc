@@ -4,7 +4,7 @@
 
 #include "gtest/gtest.h"
 
-#include "planner/blocks_cut.h"
+#include "planner/min_cut.h"
 #include "planner/blocks_options.h"
 #include "planner/candidates.h"
 #include "planner/lowering.h"

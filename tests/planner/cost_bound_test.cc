@@ -69,8 +69,7 @@ TEST(CostBound, IsNeverAboveAKnownOptimum) {
           const std::int64_t bound = cost_bound(problem, freedom, c.at(0), options);
           EXPECT_LE(bound, optimum);
           EXPECT_GE(bound, required);
-          options.most_ops_exact = 0;
-          options.most_anchors = 3;
+          options.most_columns = 200;
           EXPECT_LE(cost_bound(problem, freedom, c.at(0), options), optimum);
         }
         const std::int64_t bound = cost_bound(problem, freedom, c.at(0));

@@ -1,4 +1,4 @@
-#include "planner/blocks_cut.h"
+#include "planner/min_cut.h"
 
 #include <algorithm>
 
@@ -25,6 +25,7 @@ bool MinCut::find_levels(std::int32_t source, std::int32_t sink) {
   level_[at(source)] = 0;
   for (std::size_t head = 0; head < queue.size(); ++head) {
     for (std::int32_t e = first_[at(queue[head])]; e >= 0; e = edges_[at(e)].next) {
+      --effort_;
       const Edge& edge = edges_[at(e)];
       if (edge.left == 0 || level_[at(edge.to)] >= 0) continue;
       level_[at(edge.to)] = level_[at(queue[head])] + 1;
@@ -50,6 +51,9 @@ void MinCut::push_along_levels(std::int32_t source, std::int32_t sink) {
         edges_[at(path[k] ^ 1)].left += flow;
         if (edges_[at(path[k])].left == 0) keep = k;
       }
+      flow_ += flow;
+      effort_ -= static_cast<std::int64_t>(path.size());
+      if (effort_ < 0) return;
       path.resize(keep);
       node = path.empty() ? source : edges_[at(path.back())].to;
       continue;
@@ -58,6 +62,7 @@ void MinCut::push_along_levels(std::int32_t source, std::int32_t sink) {
     while (e >= 0 &&
            (edges_[at(e)].left == 0 || level_[at(edges_[at(e)].to)] != level_[at(node)] + 1)) {
       e = edges_[at(e)].next;
+      --effort_;
     }
     if (e >= 0) {
       path.push_back(e);
@@ -73,7 +78,12 @@ void MinCut::push_along_levels(std::int32_t source, std::int32_t sink) {
 }
 
 std::vector<bool> MinCut::source_side(std::int32_t source, std::int32_t sink) {
-  while (find_levels(source, sink)) push_along_levels(source, sink);
+  return source_side(source, sink, std::numeric_limits<std::int64_t>::max());
+}
+
+std::vector<bool> MinCut::source_side(std::int32_t source, std::int32_t sink, std::int64_t effort) {
+  effort_ = effort;
+  while (find_levels(source, sink) && effort_ >= 0) push_along_levels(source, sink);
   std::vector<bool> side(first_.size());
   for (std::size_t i = 0; i < side.size(); ++i) side[i] = level_[i] >= 0;
   return side;
