@@ -22,9 +22,9 @@ class Auto final : public FrontierStrategy {
     if (offer_exact(request, kInstantStates, frontier) && frontier.packed_tightly()) return;
     const Structure structure(*request.problem, request.order);
     const bool large_and_repeated = offer_blocks(structure, request, frontier);
-    offer_periods(structure, request.stop, frontier);
+    offer_periods(structure, request, frontier);
     if (!large_and_repeated) {
-      offer_chains(structure, request.stop, frontier);
+      offer_chains(structure, request, frontier);
       // What is no better than a known plan is not packed; so what is mostly no better comes last.
       if (structure.ops() <= kMostSearchedOps) offer_all(structure, frontier);
       offer_revolve(structure, request.stop, frontier);

@@ -14,7 +14,7 @@ class Chain final : public FrontierStrategy {
  private:
   void solve(const Request& request, Frontier& frontier) const override {
     frontier.offer(program_order(*request.problem, request.order), "keep_all");
-    offer_chains(Structure(*request.problem, request.order), request.stop, frontier);
+    offer_chains(Structure(*request.problem, request.order), request, frontier);
   }
 };
 

@@ -197,8 +197,7 @@ std::vector<std::vector<bool>> uniform_records(const Structure& s, Index first, 
 
 }  // namespace
 
-void offer_chains(const Structure& structure, const std::function<bool()>& stop,
-                  Frontier& frontier) {
+void offer_chains(const Structure& structure, const Request& request, Frontier& frontier) {
   const auto prices = price_list(structure, 0, structure.turn());
   std::vector<double> limits = {-1};
   for (const auto& [value, share] : prices) {
@@ -216,15 +215,14 @@ void offer_chains(const Structure& structure, const std::function<bool()>& stop,
     if (cuts.size() <= before) break;
     before = cuts.size();
     auto graph = std::make_shared<const StagedGraph>(structure, std::move(cuts), dropped);
-    auto view = view_as_chain(std::move(graph), stop);
+    auto view = view_as_chain(std::move(graph), request);
     if (!view) break;
     views.push_back(std::move(view));
   }
-  offer_views(views, structure, stop, frontier);
+  offer_views(views, structure, request.stop, frontier);
 }
 
-void offer_periods(const Structure& structure, const std::function<bool()>& stop,
-                   Frontier& frontier) {
+void offer_periods(const Structure& structure, const Request& request, Frontier& frontier) {
   const std::vector<Index> starts = find_periods(structure);
   const auto periods = static_cast<Index>(starts.size());
   if (periods < kLeastPeriods) return;
@@ -238,13 +236,13 @@ void offer_periods(const Structure& structure, const std::function<bool()>& stop
     for (Index p = length; p < periods; p += length) cuts.push_back(starts[at(p)]);
     const auto graph = std::make_shared<const StagedGraph>(structure, std::move(cuts), records);
     for (Index k = 0; k < graph->options(); ++k) {
-      if (stop && stop()) return;
+      if (request.stop && request.stop()) return;
       auto view = view_as_uniform(graph, k, std::max<Index>(k - 1, 0),
                                   fmt::format("rnn({} stages)", graph->stages()));
       if (view) views.push_back(std::move(view));
     }
   }
-  offer_views(views, structure, stop, frontier);
+  offer_views(views, structure, request.stop, frontier);
 }
 
 }  // namespace reprise::planner

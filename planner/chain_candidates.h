@@ -11,13 +11,11 @@ namespace reprise::planner {
 
 // Stages cut evenly, 2, 4, 8, ... of them, solved by the staircase programme; plans for some tens
 // of levels of memory, each of the number of stages that promises most.
-void offer_chains(const Structure& structure, const std::function<bool()>& stop,
-                  Frontier& frontier);
+void offer_chains(const Structure& structure, const Request& request, Frontier& frontier);
 
 // The forward part as equal stages of one or more periods, solved as uniform chains with several
 // choices of what is recorded; the same levels. Offers nothing where the forward part does not
-// repeat eight times or more.
-void offer_periods(const Structure& structure, const std::function<bool()>& stop,
-                   Frontier& frontier);
+// repeat four times or more.
+void offer_periods(const Structure& structure, const Request& request, Frontier& frontier);
 
 }  // namespace reprise::planner

@@ -28,8 +28,9 @@ std::int64_t backward_cost(const StagedGraph& graph, Index stage) {
 
 class ExactView final : public ChainView {
  public:
-  ExactView(std::shared_ptr<const StagedGraph> graph, const std::function<bool()>& stop)
-      : graph_(std::move(graph)), solver_(StageMeter(*graph_).chain(), {stop, false}) {
+  ExactView(std::shared_ptr<const StagedGraph> graph, const Request& request)
+      : graph_(std::move(graph)),
+        solver_(StageMeter(*graph_).chain(), {request.stop, false, request.threads}) {
     offset_ = program_cost(*graph_);
     const auto& stages = solver_.problem().stages;
     for (Index i = 0; i < graph_->stages(); ++i) {
@@ -159,8 +160,8 @@ class UniformView final : public ChainView {
 }  // namespace
 
 std::unique_ptr<ChainView> view_as_chain(std::shared_ptr<const StagedGraph> graph,
-                                         const std::function<bool()>& stop) {
-  auto view = std::make_unique<ExactView>(std::move(graph), stop);
+                                         const Request& request) {
+  auto view = std::make_unique<ExactView>(std::move(graph), request);
   if (!view->solved()) return nullptr;
   return view;
 }

@@ -31,7 +31,7 @@ class ChainView {
 // Stages that may differ, solved by the staircase programme with a choice of records. Null when
 // stopped.
 [[nodiscard]] std::unique_ptr<ChainView> view_as_chain(std::shared_ptr<const StagedGraph> graph,
-                                                       const std::function<bool()>& stop);
+                                                       const Request& request);
 
 // All stages as the middle one, which records by `option`, or some by `larger` where memory allows.
 // Null where the stages carry nothing.
