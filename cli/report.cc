@@ -152,9 +152,9 @@ std::string plan_lines(const api::PlanReport& report) {
   facts.add("peak", exact_bytes(report.peak_bytes));
   facts.add("keep all", exact_bytes(report.keep_all_bytes));
   if (report.floor_bytes > 0)
-    facts.add("floor", fmt::format("{}, of planner auto; no schedule takes less than {}",
-                                   exact_bytes(report.floor_bytes),
-                                   exact_bytes(report.memory_bound_bytes)));
+    facts.add("floor",
+              fmt::format("{}, of planner auto; no schedule takes less than {}",
+                          exact_bytes(report.floor_bytes), exact_bytes(report.memory_bound_bytes)));
   facts.add("step", fmt::format("{} planned, {} over {} of keeping everything",
                                 milliseconds(report.cost_ns), percent(report.overhead),
                                 milliseconds(report.keep_all_cost_ns)));

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "planner/min_cut.h"
 #include "planner/blocks_hash.h"
+#include "planner/min_cut.h"
 
 namespace reprise::planner {
 namespace {

@@ -14,14 +14,15 @@ struct BoundOptions {
   // anchors as fit into so many columns.
   std::size_t most_ops = 150;
   std::size_t most_columns = 40'000;
-  std::int64_t iterations = 20'000;  // of the simplex method
+  std::int64_t iterations = 20'000;        // of the simplex method
   std::int64_t flow_effort = 400'000'000;  // of turn_bound.h
-  std::function<bool()> stop{};      // true ends it with the bound so far
+  std::function<bool()> stop{};            // true ends it with the bound so far
 };
 
 // A proven lower bound on the cost of any order whose live bytes stay within the budget: of the ops
-// that must run, of what does not fit at the turn (turn_bound.h), and of the linear relaxation where
-// the problem is small enough and a solver is there. Holds for budgets of the arena too, which is never smaller than the live bytes.
+// that must run, of what does not fit at the turn (turn_bound.h), and of the linear relaxation
+// where the problem is small enough and a solver is there. Holds for budgets of the arena too,
+// which is never smaller than the live bytes.
 [[nodiscard]] std::int64_t cost_bound(const Problem& problem, OrderFreedom freedom, Bytes budget,
                                       const BoundOptions& options = {});
 

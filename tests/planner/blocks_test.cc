@@ -4,10 +4,10 @@
 
 #include "gtest/gtest.h"
 
-#include "planner/min_cut.h"
 #include "planner/blocks_options.h"
 #include "planner/candidates.h"
 #include "planner/lowering.h"
+#include "planner/min_cut.h"
 #include "planner/period.h"
 #include "planner/strategy.h"
 #include "tests/planner/gpt_problem.h"
