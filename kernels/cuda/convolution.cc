@@ -179,6 +179,7 @@ Choice Convolution::best_of(const Booking& b) const {
     const bool exact =
         candidate.mathType == CUDNN_FMA_MATH || candidate.mathType == CUDNN_DEFAULT_MATH;
     if (candidate.status != CUDNN_STATUS_SUCCESS) continue;
+    if (candidate.mathType == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION) continue;  // to f16
     if (candidate.determinism != CUDNN_DETERMINISTIC || (exact_only && !exact)) continue;
     if (factors_ == Factors::kBF16InF32 && Api::transforms(candidate.algo)) continue;
     Choice choice{.algorithm = candidate.algo,

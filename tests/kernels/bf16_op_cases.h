@@ -46,12 +46,12 @@ class BF16OpCase : public testing::TestWithParam<std::tuple<std::string, OpCase>
   static const std::string& backend() { return std::get<0>(GetParam()); }
   static const OpCase& op_case() { return std::get<1>(GetParam()); }
   // A case is one op behind casts, or two roundings where a library rounds before a bias is added;
-  // a network is several ops.
+  // a network is several ops, and a recurrent layer has four gates, whose gradients are rounded and
+  // may cancel out where they meet.
   static double tolerance() {
-    const auto& networks = network_cases();
-    const bool several = std::any_of(networks.begin(), networks.end(),
-                                     [](const OpCase& c) { return c.name == op_case().name; });
-    return several ? 4 * kLastPlace : 2 * kLastPlace;
+    const std::string& name = op_case().name;
+    if (name.starts_with("lstm/") || name.starts_with("gru/")) return 8 * kLastPlace;
+    return name.starts_with("network/") ? 4 * kLastPlace : 2 * kLastPlace;
   }
 
   std::unique_ptr<Interpreter> stepped(std::string_view backend,

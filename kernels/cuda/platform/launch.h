@@ -6,10 +6,10 @@
 // What a kernel source may use: __global__, __device__, __shared__ arrays of fixed size (no dynamic
 // shared memory), threadIdx, blockIdx, blockDim, gridDim (one-, two- or three-dimensional),
 // __syncthreads, __syncwarp, __shfl_sync and its kind (up, down, xor) with full masks,
-// atomicAdd on int, float4 and its kind, fminf, expf and other functions of <cmath>. No cooperative
-// groups, no inline PTX, no textures, no CUB. Pointers are arguments of their own, never members of
-// a struct that is one: the tests translate them. Many arrays of one allocation go as one pointer
-// and their distances from it.
+// atomicAdd on int, float4 and its kind, fminf, expf and other functions of <cmath>, conversions to
+// and from bf16 (element.cuh). No cooperative groups, no inline PTX, no textures, no CUB. Pointers
+// are arguments of their own, never members of a struct that is one: the tests translate them. Many
+// arrays of one allocation go as one pointer and their distances from it.
 
 #ifndef __CUDACC__
 // A quoted include looks beside the kernel source first and so comes here; this one goes by the
