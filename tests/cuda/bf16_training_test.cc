@@ -9,7 +9,6 @@
 #include "tests/api/training_case.h"
 #include "tests/cuda/double/control.h"
 #include "tests/kernels/agreement.h"
-#include "tests/support/interpreter.h"
 
 namespace reprise::api {
 namespace {
@@ -176,34 +175,6 @@ TEST_P(CudaBF16Training, AnyOrderOfStreamsGivesTheSameBits) {
 
 INSTANTIATE_TEST_SUITE_P(Networks, CudaBF16Training, testing::ValuesIn(networks()),
                          [](const auto& param) { return param.param.name; });
-
-// Nine images of 4 Mi pixels are copied to f32 eight at a time, since 128 MiB hold no more than
-// seven and pieces are eights. Whole numbers, so that sums are exact.
-TEST(CudaBF16, TheGradientOfAWeightFromManyImagesIsTheSumOfItsPieces) {
-  test::cuda::reset();
-  constexpr graph::Dim kImages = 9, kSide = 2048, kStep = 256, kPlaces = kSide / kStep;
-  graph::Builder b("large");
-  const graph::ValueId x = b.cast(b.input("x", {kImages, 1, kSide, kSide}), graph::DType::kBF16);
-  const graph::ValueId dy =
-      b.cast(b.input("dy", {kImages, 1, kPlaces, kPlaces}), graph::DType::kBF16);
-  const graph::Conv2dAttributes attributes{.stride = {kStep, kStep}, .kernel = {1, 1}};
-  b.add_output(b.append(graph::OpKind::kConv2dGradWeight, {x, dy}, attributes, "dw")[0]);
-  test::Interpreter on_gpu(test::prepare_on("cuda", b.finish()));
-  std::vector<float> images(kImages * kSide * kSide), gradients(kImages * kPlaces * kPlaces);
-  for (std::size_t i = 0; i < images.size(); ++i) images[i] = static_cast<float>(i % 9);
-  for (std::size_t i = 0; i < gradients.size(); ++i) gradients[i] = static_cast<float>(i % 5);
-  on_gpu.set("x", images);
-  on_gpu.set("dy", gradients);
-  on_gpu.step();
-  double sum = 0;
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
-    const std::size_t image = i / (kPlaces * kPlaces), row = i / kPlaces % kPlaces;
-    const std::size_t pixel = (image * kSide + row * kStep) * kSide + i % kPlaces * kStep;
-    sum += static_cast<double>(gradients[i]) * static_cast<double>(images[pixel]);
-  }
-  EXPECT_EQ(on_gpu.get("dw"), std::vector<float>{static_cast<float>(sum)});
-  EXPECT_EQ(test::cuda::counts().calls.at("cudnnConvolutionBackwardFilter"), 2u);
-}
 
 models::Model resnet(const models::ModelOptions& options, bool bf16) {
   models::Model model = models::make_model("resnet20", options);
