@@ -190,8 +190,10 @@ Outcome train_on_devices(const TrainOptions& options, const DeviceList& devices,
   if (!devices.ordinals.empty()) each.session.ordinal = devices.ordinals.front();
   if (devices.count == 1) return train(each, hooks);
   each.data_cache = std::make_shared<DataCache>();
-  if (each.session.threads == 0)
-    each.session.threads = std::max(1, runtime::read_processor().cores / devices.count);
+  each.session.shared_plan = std::make_shared<SharedPlan>();
+  const int cores = runtime::read_processor().cores;
+  if (each.session.plan.threads == 0) each.session.plan.threads = std::max(1, cores);
+  if (each.session.threads == 0) each.session.threads = std::max(1, cores / devices.count);
   auto group = runtime::comm::make_thread_group(
       {.world_size = devices.count, .timeout = timeout, .name = "devices"});
   Ends ends(group.size());

@@ -34,7 +34,8 @@ struct DeviceName {
 // train() on each of the devices. The budget is for each; so are SessionOptions::threads, by
 // default the cores of the process shared out. Device 0 talks to the hooks, evaluates and saves.
 // Stopping ends all after the same step. When a device fails the others end too, and what it threw
-// is thrown here with its number in front, for device 0 as it is. The data set is loaded once.
+// is thrown here with its number in front, for device 0 as it is. The data set is loaded once, and
+// one plan is made for all.
 // `timeout`: of what the devices do together.
 [[nodiscard]] std::variant<TrainReport, planner::Infeasible> train_on_devices(
     const TrainOptions& options, const DeviceList& devices, std::chrono::milliseconds timeout,

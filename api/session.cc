@@ -209,7 +209,9 @@ std::variant<std::unique_ptr<Session>, planner::Infeasible> Session::create(
   if (!costs.note.empty()) impl.warnings.push_back(costs.note);
   PlanOptions plan_options = session_options.plan;
   if (plan_options.threads == 0) plan_options.threads = session_options.threads;
-  auto planned = plan_step(prepared, plan_options, costs);
+  const auto& shared = session_options.shared_plan;
+  auto planned = shared ? shared->plan(prepared, plan_options, costs)
+                        : plan_step(prepared, plan_options, costs);
   if (auto* infeasible = std::get_if<planner::Infeasible>(&planned)) return std::move(*infeasible);
   auto& plan = std::get<PlannedTraining>(planned);
   impl.report = std::move(plan.report);

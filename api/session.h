@@ -13,6 +13,7 @@
 
 #include "api/costs.h"
 #include "api/plan.h"
+#include "api/shared_plan.h"
 #include "graph/autodiff.h"
 #include "kernels/backend.h"
 #include "models/model.h"
@@ -33,6 +34,7 @@ struct SessionOptions {
   bool record_steps = true;
   PlanOptions plan{};
   CostChoice costs{};  // analytic, unless asked for otherwise: a library reads no cache by itself
+  std::shared_ptr<SharedPlan> shared_plan{};  // with other sessions of the same step; null: none
   std::uint64_t seed = 1;  // of initial values and random ops
   bool debug = false;      // executor's debug mode
   // A step that fails leaves everything as it was, inputs included: just call step() again. Costs a
