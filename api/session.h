@@ -35,8 +35,8 @@ struct SessionOptions {
   PlanOptions plan{};
   CostChoice costs{};  // analytic, unless asked for otherwise: a library reads no cache by itself
   std::shared_ptr<SharedPlan> shared_plan{};  // with other sessions of the same step; null: none
-  std::uint64_t seed = 1;  // of initial values and random ops
-  bool debug = false;      // executor's debug mode
+  std::uint64_t seed = 1;                     // of initial values and random ops
+  bool debug = false;                         // executor's debug mode
   // A step that fails leaves everything as it was, inputs included: just call step() again. Costs a
   // copy of persistent values and inputs in host memory, PlanReport::persistent_bytes and the batch
   // beyond the budget, and the time to make it before each step.
