@@ -101,40 +101,43 @@ std::unique_ptr<Kernel> plan_batch_norm(Booking& b) {
   b.produce_plain(2);
   b.flops(8.0 * static_cast<double>(graph::element_count(b.input(0).shape)));
   const std::size_t at = b.workspace(sizes.sums_bytes());
-  return make_kernel([=](const Run& run) {
-    const ChannelStrips& strips = sizes.strips;
-    const float* x = run.input<float>(0);
-    const float* gamma = run.input<float>(1);
-    const float* beta = run.input<float>(2);
-    float* y = run.output<float>(0);
-    float* mean = run.output<float>(1);
-    float* variance = run.output<float>(2);
-    sum_then_map(
-        strips, run.scratch<StripSums>(at),
-        [&](std::int64_t strip, std::int64_t part, StripSums& sums) {
-          strips.add_squares(strip, part, x, sums);
-        },
-        [&](std::int64_t strip, const StripSums& sums, bool owner) {
-          StripCoefficients c;
-          const std::int64_t first = strips.first_channel(strip);
-          for (std::int64_t lane = 0; lane < strips.real_channels(strip); ++lane) {
-            const auto i = static_cast<std::size_t>(lane);
-            const double m = sums.first[i] / sizes.count;
-            const double v = std::max(sums.second[i] / sizes.count - m * m, 0.0);
-            if (owner) {
-              mean[first + lane] = static_cast<float>(m);
-              variance[first + lane] = static_cast<float>(v);
+  return with_storage(b.input(0).dtype, [&](auto number) -> std::unique_ptr<Kernel> {
+    using T = decltype(number);
+    return make_kernel([=](const Run& run) {
+      const ChannelStrips& strips = sizes.strips;
+      const T* x = run.input<T>(0);
+      const float* gamma = run.input<float>(1);
+      const float* beta = run.input<float>(2);
+      T* y = run.output<T>(0);
+      float* mean = run.output<float>(1);
+      float* variance = run.output<float>(2);
+      sum_then_map(
+          strips, run.scratch<StripSums>(at),
+          [&](std::int64_t strip, std::int64_t part, StripSums& sums) {
+            strips.add_squares(strip, part, x, sums);
+          },
+          [&](std::int64_t strip, const StripSums& sums, bool owner) {
+            StripCoefficients c;
+            const std::int64_t first = strips.first_channel(strip);
+            for (std::int64_t lane = 0; lane < strips.real_channels(strip); ++lane) {
+              const auto i = static_cast<std::size_t>(lane);
+              const double m = sums.first[i] / sizes.count;
+              const double v = std::max(sums.second[i] / sizes.count - m * m, 0.0);
+              if (owner) {
+                mean[first + lane] = static_cast<float>(m);
+                variance[first + lane] = static_cast<float>(v);
+              }
+              c.mean[i] = static_cast<float>(m);
+              c.scale[i] = static_cast<float>(gamma[first + lane] *
+                                              sizes.inverse_deviation(static_cast<float>(v)));
+              c.shift[i] = beta[first + lane];
             }
-            c.mean[i] = static_cast<float>(m);
-            c.scale[i] = static_cast<float>(gamma[first + lane] *
-                                            sizes.inverse_deviation(static_cast<float>(v)));
-            c.shift[i] = beta[first + lane];
-          }
-          return strips.repeated(c);
-        },
-        [&](std::int64_t strip, std::int64_t part, const StripCoefficients& c) {
-          strips.normalize(strip, part, x, c, y);
-        });
+            return strips.repeated(c);
+          },
+          [&](std::int64_t strip, std::int64_t part, const StripCoefficients& c) {
+            strips.normalize(strip, part, x, c, y);
+          });
+    });
   });
 }
 
@@ -149,46 +152,50 @@ std::unique_ptr<Kernel> plan_batch_norm_grad(Booking& b) {
   b.produce_plain(2);
   b.flops(12.0 * static_cast<double>(graph::element_count(b.input(0).shape)));
   const std::size_t at = b.workspace(sizes.sums_bytes());
-  return make_kernel([=](const Run& run) {
-    const ChannelStrips& strips = sizes.strips;
-    const float* x = run.input<float>(0);
-    const float* dy = run.input<float>(1);
-    const float* mean = run.input<float>(2);
-    const float* variance = run.input<float>(3);
-    const float* gamma = run.input<float>(4);
-    float* dx = run.output<float>(0);
-    float* dgamma = run.output<float>(1);
-    float* dbeta = run.output<float>(2);
-    const auto centers = [&](std::int64_t strip) {
-      StripCoefficients c;
-      std::copy_n(mean + strips.first_channel(strip), strips.real_channels(strip), c.mean.begin());
-      return strips.repeated(c);
-    };
-    sum_then_map(
-        strips, run.scratch<StripSums>(at),
-        [&](std::int64_t strip, std::int64_t part, StripSums& sums) {
-          strips.add_products(strip, part, x, dy, centers(strip), sums);
-        },
-        [&](std::int64_t strip, const StripSums& sums, bool owner) {
-          StripCoefficients c;
-          const std::int64_t first = strips.first_channel(strip);
-          for (std::int64_t lane = 0; lane < strips.real_channels(strip); ++lane) {
-            const auto i = static_cast<std::size_t>(lane);
-            const double inverse = sizes.inverse_deviation(variance[first + lane]);
-            if (owner) {
-              dbeta[first + lane] = static_cast<float>(sums.first[i]);
-              dgamma[first + lane] = static_cast<float>(sums.second[i] * inverse);
+  return with_storage(b.input(0).dtype, [&](auto number) -> std::unique_ptr<Kernel> {
+    using T = decltype(number);
+    return make_kernel([=](const Run& run) {
+      const ChannelStrips& strips = sizes.strips;
+      const T* x = run.input<T>(0);
+      const T* dy = run.input<T>(1);
+      const float* mean = run.input<float>(2);
+      const float* variance = run.input<float>(3);
+      const float* gamma = run.input<float>(4);
+      T* dx = run.output<T>(0);
+      float* dgamma = run.output<float>(1);
+      float* dbeta = run.output<float>(2);
+      const auto centers = [&](std::int64_t strip) {
+        StripCoefficients c;
+        std::copy_n(mean + strips.first_channel(strip), strips.real_channels(strip),
+                    c.mean.begin());
+        return strips.repeated(c);
+      };
+      sum_then_map(
+          strips, run.scratch<StripSums>(at),
+          [&](std::int64_t strip, std::int64_t part, StripSums& sums) {
+            strips.add_products(strip, part, x, dy, centers(strip), sums);
+          },
+          [&](std::int64_t strip, const StripSums& sums, bool owner) {
+            StripCoefficients c;
+            const std::int64_t first = strips.first_channel(strip);
+            for (std::int64_t lane = 0; lane < strips.real_channels(strip); ++lane) {
+              const auto i = static_cast<std::size_t>(lane);
+              const double inverse = sizes.inverse_deviation(variance[first + lane]);
+              if (owner) {
+                dbeta[first + lane] = static_cast<float>(sums.first[i]);
+                dgamma[first + lane] = static_cast<float>(sums.second[i] * inverse);
+              }
+              c.mean[i] = mean[first + lane];
+              c.shift[i] = static_cast<float>(sums.first[i] / sizes.count);
+              c.slope[i] = static_cast<float>(sums.second[i] * inverse * inverse / sizes.count);
+              c.scale[i] = static_cast<float>(gamma[first + lane] * inverse);
             }
-            c.mean[i] = mean[first + lane];
-            c.shift[i] = static_cast<float>(sums.first[i] / sizes.count);
-            c.slope[i] = static_cast<float>(sums.second[i] * inverse * inverse / sizes.count);
-            c.scale[i] = static_cast<float>(gamma[first + lane] * inverse);
-          }
-          return strips.repeated(c);
-        },
-        [&](std::int64_t strip, std::int64_t part, const StripCoefficients& c) {
-          strips.normalize_grad(strip, part, x, dy, c, dx);
-        });
+            return strips.repeated(c);
+          },
+          [&](std::int64_t strip, std::int64_t part, const StripCoefficients& c) {
+            strips.normalize_grad(strip, part, x, dy, c, dx);
+          });
+    });
   });
 }
 
@@ -198,28 +205,32 @@ std::unique_ptr<Kernel> plan_batch_norm_inference(Booking& b) {
   require_vectors(b, 1, 4);
   b.produce_like(0, 0);
   b.flops(4.0 * static_cast<double>(graph::element_count(b.input(0).shape)));
-  return make_kernel([=](const Run& run) {
-    const ChannelStrips& strips = sizes.strips;
-    const auto coefficients = [&](std::int64_t strip) {
-      StripCoefficients c;
-      const std::int64_t first = strips.first_channel(strip);
-      for (std::int64_t lane = 0; lane < strips.real_channels(strip); ++lane) {
-        const auto i = static_cast<std::size_t>(lane);
-        c.mean[i] = run.input<float>(3)[first + lane];
-        c.scale[i] = static_cast<float>(run.input<float>(1)[first + lane] *
-                                        sizes.inverse_deviation(run.input<float>(4)[first + lane]));
-        c.shift[i] = run.input<float>(2)[first + lane];
-      }
-      return strips.repeated(c);
-    };
-    const std::int64_t parts = strips.parts();
-    parallel_ranges(strips.strips() * parts, strips.elements(),
-                    [&](std::int64_t begin, std::int64_t end) {
-                      for (std::int64_t task = begin; task < end; ++task) {
-                        strips.normalize(task / parts, task % parts, run.input<float>(0),
-                                         coefficients(task / parts), run.output<float>(0));
-                      }
-                    });
+  return with_storage(b.input(0).dtype, [&](auto number) -> std::unique_ptr<Kernel> {
+    using T = decltype(number);
+    return make_kernel([=](const Run& run) {
+      const ChannelStrips& strips = sizes.strips;
+      const auto coefficients = [&](std::int64_t strip) {
+        StripCoefficients c;
+        const std::int64_t first = strips.first_channel(strip);
+        for (std::int64_t lane = 0; lane < strips.real_channels(strip); ++lane) {
+          const auto i = static_cast<std::size_t>(lane);
+          c.mean[i] = run.input<float>(3)[first + lane];
+          c.scale[i] =
+              static_cast<float>(run.input<float>(1)[first + lane] *
+                                 sizes.inverse_deviation(run.input<float>(4)[first + lane]));
+          c.shift[i] = run.input<float>(2)[first + lane];
+        }
+        return strips.repeated(c);
+      };
+      const std::int64_t parts = strips.parts();
+      parallel_ranges(strips.strips() * parts, strips.elements(),
+                      [&](std::int64_t begin, std::int64_t end) {
+                        for (std::int64_t task = begin; task < end; ++task) {
+                          strips.normalize(task / parts, task % parts, run.input<T>(0),
+                                           coefficients(task / parts), run.output<T>(0));
+                        }
+                      });
+    });
   });
 }
 

@@ -35,7 +35,7 @@ void Booking::require_like(std::size_t i, std::size_t other_input) {
   if (other.is_plain) {
     require_plain(i);
   } else {
-    require(i, other.desc, other.plain);
+    require(i, with_dtype(other.desc, input(i).dtype), with_dtype(other.plain, input(i).dtype));
   }
 }
 
@@ -53,7 +53,7 @@ void Booking::produce_like(std::size_t o, std::size_t input) {
   if (other.is_plain) {
     produce_plain(o);
   } else {
-    produce(o, other.desc, other.plain);
+    produce(o, with_dtype(other.desc, output(o).dtype), with_dtype(other.plain, output(o).dtype));
   }
 }
 void Booking::produce_workspace(std::size_t o, const Desc& desc,

@@ -13,19 +13,46 @@ constexpr std::int64_t kHalf = kStripLanes / 2;
 using Lanes = float __attribute__((vector_size(4 * kStripLanes)));
 using HalfLanes = float __attribute__((vector_size(4 * kHalf)));
 using Doubles = double __attribute__((vector_size(8 * kHalf)));
+using Words = std::uint32_t __attribute__((vector_size(4 * kStripLanes)));
+using HalfWords = std::uint16_t __attribute__((vector_size(2 * kStripLanes)));
+using WordsOfHalf = std::uint32_t __attribute__((vector_size(4 * kHalf)));
+using HalfWordsOfHalf = std::uint16_t __attribute__((vector_size(2 * kHalf)));
 
 template <class Vector, class T>
 [[gnu::always_inline]] inline void load(const T* from, Vector& to) {
   std::memcpy(&to, from, sizeof to);
 }
+[[gnu::always_inline]] inline void load(const Bf16* from, Lanes& to) {
+  HalfWords bits;
+  std::memcpy(&bits, from, sizeof bits);
+  const Words wide = __builtin_convertvector(bits, Words) << 16;
+  std::memcpy(&to, &wide, sizeof to);
+}
+[[gnu::always_inline]] inline void load(const Bf16* from, HalfLanes& to) {
+  HalfWordsOfHalf bits;
+  std::memcpy(&bits, from, sizeof bits);
+  const WordsOfHalf wide = __builtin_convertvector(bits, WordsOfHalf) << 16;
+  std::memcpy(&to, &wide, sizeof to);
+}
 template <class Vector, class T>
 [[gnu::always_inline]] inline void store(const Vector& from, T* to) {
   std::memcpy(to, &from, sizeof from);
 }
+// As stored<Bf16>(), lane by lane.
+[[gnu::always_inline]] inline void store(const Lanes& from, Bf16* to) {
+  Words bits;
+  std::memcpy(&bits, &from, sizeof bits);
+  const Words rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
+  const Words nan = (bits >> 16) | 0x40u;
+  const Words chosen = (bits & 0x7FFFFFFFu) > 0x7F800000u ? nan : rounded;
+  const HalfWords narrow = __builtin_convertvector(chosen, HalfWords);
+  std::memcpy(to, &narrow, sizeof narrow);
+}
 
 // Squares are summed in f64 all the way: the variance is what is left of two large sums.
-REPRISE_VECTOR void squares(const float* x, std::int64_t rows, std::int64_t stride,
-                            StripSums& sums) {
+template <class T>
+[[gnu::always_inline]] inline void squares_of(const T* x, std::int64_t rows, std::int64_t stride,
+                                              StripSums& sums) {
   Doubles first[2], second[2];
   for (std::int64_t half = 0; half < 2; ++half) {
     load(sums.first.data() + half * kHalf, first[half]);
@@ -46,12 +73,22 @@ REPRISE_VECTOR void squares(const float* x, std::int64_t rows, std::int64_t stri
     store(second[half], sums.second.data() + half * kHalf);
   }
 }
+REPRISE_VECTOR void squares(const float* x, std::int64_t rows, std::int64_t stride,
+                            StripSums& sums) {
+  squares_of(x, rows, stride, sums);
+}
+REPRISE_VECTOR void squares(const Bf16* x, std::int64_t rows, std::int64_t stride,
+                            StripSums& sums) {
+  squares_of(x, rows, stride, sums);
+}
 
 // Rows summed in f32 before they are added to the f64 sums: their error is below 16 roundings.
 constexpr std::int64_t kRowsInF32 = 16;
 
-REPRISE_VECTOR void products(const float* x, const float* dy, std::int64_t rows,
-                             std::int64_t stride, const StripCoefficients& c, StripSums& sums) {
+template <class T>
+[[gnu::always_inline]] inline void products_of(const T* x, const T* dy, std::int64_t rows,
+                                               std::int64_t stride, const StripCoefficients& c,
+                                               StripSums& sums) {
   Lanes center;
   load(c.mean.data(), center);
   for (std::int64_t begin = 0; begin < rows; begin += kRowsInF32) {
@@ -70,9 +107,18 @@ REPRISE_VECTOR void products(const float* x, const float* dy, std::int64_t rows,
     }
   }
 }
+REPRISE_VECTOR void products(const float* x, const float* dy, std::int64_t rows,
+                             std::int64_t stride, const StripCoefficients& c, StripSums& sums) {
+  products_of(x, dy, rows, stride, c, sums);
+}
+REPRISE_VECTOR void products(const Bf16* x, const Bf16* dy, std::int64_t rows, std::int64_t stride,
+                             const StripCoefficients& c, StripSums& sums) {
+  products_of(x, dy, rows, stride, c, sums);
+}
 
-REPRISE_VECTOR void map_rows(const float* x, std::int64_t rows, std::int64_t stride,
-                             const StripCoefficients& c, float* y) {
+template <class T>
+[[gnu::always_inline]] inline void map_rows_of(const T* x, std::int64_t rows, std::int64_t stride,
+                                               const StripCoefficients& c, T* y) {
   Lanes mean, scale, shift;
   load(c.mean.data(), mean);
   load(c.scale.data(), scale);
@@ -83,9 +129,19 @@ REPRISE_VECTOR void map_rows(const float* x, std::int64_t rows, std::int64_t str
     store((value - mean) * scale + shift, y + row * stride);
   }
 }
+REPRISE_VECTOR void map_rows(const float* x, std::int64_t rows, std::int64_t stride,
+                             const StripCoefficients& c, float* y) {
+  map_rows_of(x, rows, stride, c, y);
+}
+REPRISE_VECTOR void map_rows(const Bf16* x, std::int64_t rows, std::int64_t stride,
+                             const StripCoefficients& c, Bf16* y) {
+  map_rows_of(x, rows, stride, c, y);
+}
 
-REPRISE_VECTOR void map_grad_rows(const float* x, const float* dy, std::int64_t rows,
-                                  std::int64_t stride, const StripCoefficients& c, float* dx) {
+template <class T>
+[[gnu::always_inline]] inline void map_grad_rows_of(const T* x, const T* dy, std::int64_t rows,
+                                                    std::int64_t stride, const StripCoefficients& c,
+                                                    T* dx) {
   Lanes mean, scale, shift, slope;
   load(c.mean.data(), mean);
   load(c.scale.data(), scale);
@@ -98,16 +154,25 @@ REPRISE_VECTOR void map_grad_rows(const float* x, const float* dy, std::int64_t 
     store((gradient - shift - (value - mean) * slope) * scale, dx + row * stride);
   }
 }
+REPRISE_VECTOR void map_grad_rows(const float* x, const float* dy, std::int64_t rows,
+                                  std::int64_t stride, const StripCoefficients& c, float* dx) {
+  map_grad_rows_of(x, dy, rows, stride, c, dx);
+}
+REPRISE_VECTOR void map_grad_rows(const Bf16* x, const Bf16* dy, std::int64_t rows,
+                                  std::int64_t stride, const StripCoefficients& c, Bf16* dx) {
+  map_grad_rows_of(x, dy, rows, stride, c, dx);
+}
 
 // The rest of a stretch, fewer lanes than a vector: zeros stand behind them.
+template <class T>
 class Padded {
  public:
-  Padded(const float* from, std::int64_t width) { std::copy_n(from, width, lanes_.begin()); }
-  [[nodiscard]] float* data() { return lanes_.data(); }
-  void copy_to(float* to, std::int64_t width) const { std::copy_n(lanes_.begin(), width, to); }
+  Padded(const T* from, std::int64_t width) { std::copy_n(from, width, lanes_.begin()); }
+  [[nodiscard]] T* data() { return lanes_.data(); }
+  void copy_to(T* to, std::int64_t width) const { std::copy_n(lanes_.begin(), width, to); }
 
  private:
-  std::array<float, kStripLanes> lanes_{};
+  std::array<T, kStripLanes> lanes_{};
 };
 
 // Cutting further has no use: fewer rows than this are done before another core has woken up.
@@ -171,7 +236,8 @@ void ChannelStrips::for_stretches(std::int64_t strip, std::int64_t part, F&& f) 
   }
 }
 
-void ChannelStrips::add_squares(std::int64_t strip, std::int64_t part, const float* x,
+template <class T>
+void ChannelStrips::add_squares(std::int64_t strip, std::int64_t part, const T* x,
                                 StripSums& sums) const {
   for_stretches(
       strip, part,
@@ -183,9 +249,9 @@ void ChannelStrips::add_squares(std::int64_t strip, std::int64_t part, const flo
       });
 }
 
-void ChannelStrips::add_products(std::int64_t strip, std::int64_t part, const float* x,
-                                 const float* dy, const StripCoefficients& c,
-                                 StripSums& sums) const {
+template <class T>
+void ChannelStrips::add_products(std::int64_t strip, std::int64_t part, const T* x, const T* dy,
+                                 const StripCoefficients& c, StripSums& sums) const {
   for_stretches(
       strip, part,
       [&](std::int64_t offset, std::int64_t rows, std::int64_t stride, std::int64_t lanes) {
@@ -196,8 +262,9 @@ void ChannelStrips::add_products(std::int64_t strip, std::int64_t part, const fl
       });
 }
 
-void ChannelStrips::normalize(std::int64_t strip, std::int64_t part, const float* x,
-                              const StripCoefficients& c, float* y) const {
+template <class T>
+void ChannelStrips::normalize(std::int64_t strip, std::int64_t part, const T* x,
+                              const StripCoefficients& c, T* y) const {
   for_stretches(
       strip, part,
       [&](std::int64_t offset, std::int64_t rows, std::int64_t stride, std::int64_t lanes) {
@@ -210,8 +277,9 @@ void ChannelStrips::normalize(std::int64_t strip, std::int64_t part, const float
       });
 }
 
-void ChannelStrips::normalize_grad(std::int64_t strip, std::int64_t part, const float* x,
-                                   const float* dy, const StripCoefficients& c, float* dx) const {
+template <class T>
+void ChannelStrips::normalize_grad(std::int64_t strip, std::int64_t part, const T* x, const T* dy,
+                                   const StripCoefficients& c, T* dx) const {
   for_stretches(
       strip, part,
       [&](std::int64_t offset, std::int64_t rows, std::int64_t stride, std::int64_t lanes) {
@@ -248,5 +316,18 @@ StripCoefficients ChannelStrips::repeated(StripCoefficients c) const {
   }
   return c;
 }
+
+#define REPRISE_STRIPS_OF(T)                                                                  \
+  template void ChannelStrips::add_squares(std::int64_t, std::int64_t, const T*, StripSums&)  \
+      const;                                                                                  \
+  template void ChannelStrips::add_products(std::int64_t, std::int64_t, const T*, const T*,   \
+                                            const StripCoefficients&, StripSums&) const;      \
+  template void ChannelStrips::normalize(std::int64_t, std::int64_t, const T*,                \
+                                         const StripCoefficients&, T*) const;                 \
+  template void ChannelStrips::normalize_grad(std::int64_t, std::int64_t, const T*, const T*, \
+                                              const StripCoefficients&, T*) const;
+REPRISE_STRIPS_OF(float)
+REPRISE_STRIPS_OF(Bf16)
+#undef REPRISE_STRIPS_OF
 
 }  // namespace reprise::kernels::cpu

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/layout.h"
+#include "kernels/cpu/storage.h"
 
 namespace reprise::kernels::cpu {
 
@@ -54,17 +55,21 @@ class ChannelStrips {
   [[nodiscard]] StripSums folded(const StripSums& sums) const;
   [[nodiscard]] StripCoefficients repeated(StripCoefficients c) const;
 
-  // Over one part of one strip: first += x, second += x * x.
-  void add_squares(std::int64_t strip, std::int64_t part, const float* x, StripSums& sums) const;
+  // T: float or Bf16. Over one part of one strip: first += x, second += x * x.
+  template <class T>
+  void add_squares(std::int64_t strip, std::int64_t part, const T* x, StripSums& sums) const;
   // first += dy, second += dy * (x - mean).
-  void add_products(std::int64_t strip, std::int64_t part, const float* x, const float* dy,
+  template <class T>
+  void add_products(std::int64_t strip, std::int64_t part, const T* x, const T* dy,
                     const StripCoefficients& c, StripSums& sums) const;
   // y = (x - mean) * scale + shift; y may be x.
-  void normalize(std::int64_t strip, std::int64_t part, const float* x, const StripCoefficients& c,
-                 float* y) const;
+  template <class T>
+  void normalize(std::int64_t strip, std::int64_t part, const T* x, const StripCoefficients& c,
+                 T* y) const;
   // dx = (dy - shift - (x - mean) * slope) * scale; dx may be dy or x.
-  void normalize_grad(std::int64_t strip, std::int64_t part, const float* x, const float* dy,
-                      const StripCoefficients& c, float* dx) const;
+  template <class T>
+  void normalize_grad(std::int64_t strip, std::int64_t part, const T* x, const T* dy,
+                      const StripCoefficients& c, T* dx) const;
 
  private:
   // Calls f(offset, rows, stride, lanes) for each stretch of the part that lies within an image.

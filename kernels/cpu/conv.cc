@@ -11,20 +11,22 @@ using dnnl::algorithm;
 using dnnl::prop_kind;
 using graph::Conv2dAttributes;
 
-// Sizes of one convolution; grouped weights get an axis of groups in front.
+// Sizes of one convolution and what x, w and y are stored as; grouped weights get an axis of groups
+// in front.
 struct Geometry {
   Dims x, w, y;
   Dims stride, dilation, padding;
-  Dims w_plain;
+  graph::DType type;
 
-  Geometry(const Conv2dAttributes& a, const graph::Shape& x_shape, const graph::Shape& w_shape,
-           const graph::Shape& y_shape)
+  Geometry(graph::DType dtype, const Conv2dAttributes& a, const graph::Shape& x_shape,
+           const graph::Shape& w_shape, const graph::Shape& y_shape)
       : x(x_shape),
         w(w_shape),
         y(y_shape),
         stride(a.stride),
         dilation{a.dilation[0] - 1, a.dilation[1] - 1},  // oneDNN counts the skipped elements
-        padding(a.padding) {
+        padding(a.padding),
+        type(dtype) {
     if (a.groups > 1) {
       w = {a.groups, w_shape[0] / a.groups, w_shape[1], w_shape[2], w_shape[3]};
     }
@@ -40,25 +42,26 @@ struct Geometry {
 
 dnnl::convolution_forward::primitive_desc forward(const Geometry& g, bool bias) {
   const dnnl::convolution_forward::desc desc =
-      bias ? dnnl::convolution_forward::desc(prop_kind::forward_training,
-                                             algorithm::convolution_direct, any_layout(g.x),
-                                             any_layout(g.w), row_major({g.y[1]}), any_layout(g.y),
-                                             g.stride, g.dilation, g.padding, g.padding)
-           : dnnl::convolution_forward::desc(
-                 prop_kind::forward_training, algorithm::convolution_direct, any_layout(g.x),
-                 any_layout(g.w), any_layout(g.y), g.stride, g.dilation, g.padding, g.padding);
+      bias ? dnnl::convolution_forward::desc(
+                 prop_kind::forward_training, algorithm::convolution_direct,
+                 any_layout(g.x, g.type), any_layout(g.w, g.type), row_major({g.y[1]}),
+                 any_layout(g.y, g.type), g.stride, g.dilation, g.padding, g.padding)
+           : dnnl::convolution_forward::desc(prop_kind::forward_training,
+                                             algorithm::convolution_direct, any_layout(g.x, g.type),
+                                             any_layout(g.w, g.type), any_layout(g.y, g.type),
+                                             g.stride, g.dilation, g.padding, g.padding);
   return {desc, user_scratchpad(), cpu_engine()};
 }
 
 }  // namespace
 
 std::unique_ptr<Kernel> plan_conv2d(Booking& b) {
-  const Geometry g(b.attributes<Conv2dAttributes>(), b.input(0).shape, b.input(1).shape,
-                   b.output(0).shape);
+  const Geometry g(b.input(0).dtype, b.attributes<Conv2dAttributes>(), b.input(0).shape,
+                   b.input(1).shape, b.output(0).shape);
   const bool bias = b.inputs() == 3;
   const auto pd = forward(g, bias);
   b.require(0, pd.src_desc());
-  b.require(1, pd.weights_desc(), row_major(g.w));
+  b.require(1, pd.weights_desc(), row_major(g.w, g.type));
   b.produce(0, pd.dst_desc());
   b.flops(g.flops());
   const std::size_t at = b.workspace(static_cast<Bytes>(pd.scratchpad_desc().get_size()));
@@ -74,15 +77,15 @@ std::unique_ptr<Kernel> plan_conv2d(Booking& b) {
 
 // dy w => dx
 std::unique_ptr<Kernel> plan_conv2d_grad_input(Booking& b) {
-  const Geometry g(b.attributes<Conv2dAttributes>(), b.output(0).shape, b.input(1).shape,
-                   b.input(0).shape);
-  const dnnl::convolution_backward_data::desc desc(algorithm::convolution_direct, any_layout(g.x),
-                                                   any_layout(g.w), any_layout(g.y), g.stride,
-                                                   g.dilation, g.padding, g.padding);
+  const Geometry g(b.input(0).dtype, b.attributes<Conv2dAttributes>(), b.output(0).shape,
+                   b.input(1).shape, b.input(0).shape);
+  const dnnl::convolution_backward_data::desc desc(
+      algorithm::convolution_direct, any_layout(g.x, g.type), any_layout(g.w, g.type),
+      any_layout(g.y, g.type), g.stride, g.dilation, g.padding, g.padding);
   const dnnl::convolution_backward_data::primitive_desc pd(desc, user_scratchpad(), cpu_engine(),
                                                            forward(g, false));
   b.require(0, pd.diff_dst_desc());
-  b.require(1, pd.weights_desc(), row_major(g.w));
+  b.require(1, pd.weights_desc(), row_major(g.w, g.type));
   b.produce(0, pd.diff_src_desc());
   b.flops(g.flops());
   const std::size_t at = b.workspace(static_cast<Bytes>(pd.scratchpad_desc().get_size()));
@@ -139,11 +142,11 @@ class AccumulatingGradWeight final : public Kernel {
 
 // x dy acc? => dw
 std::unique_ptr<Kernel> plan_conv2d_grad_weight(Booking& b) {
-  const Geometry g(b.attributes<Conv2dAttributes>(), b.input(0).shape, b.output(0).shape,
-                   b.input(1).shape);
+  const Geometry g(b.input(0).dtype, b.attributes<Conv2dAttributes>(), b.input(0).shape,
+                   b.output(0).shape, b.input(1).shape);
   const dnnl::convolution_backward_weights::desc desc(
-      algorithm::convolution_direct, any_layout(g.x), any_layout(g.w), any_layout(g.y), g.stride,
-      g.dilation, g.padding, g.padding);
+      algorithm::convolution_direct, any_layout(g.x, g.type), any_layout(g.w),
+      any_layout(g.y, g.type), g.stride, g.dilation, g.padding, g.padding);
   const dnnl::convolution_backward_weights::primitive_desc pd(desc, user_scratchpad(), cpu_engine(),
                                                               forward(g, false));
   b.require(0, pd.src_desc());

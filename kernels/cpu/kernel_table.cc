@@ -4,10 +4,6 @@ namespace reprise::kernels::cpu {
 
 std::unique_ptr<Kernel> plan_kernel(Booking& booking) {
   using graph::OpKind;
-  for (std::size_t i = 0; i < booking.inputs(); ++i) {
-    if (booking.input(i).dtype == graph::DType::kBF16)
-      throw booking.unsupported("'" + booking.input(i).name + "' is bf16, it computes in f32");
-  }
   switch (booking.node().op) {
     case OpKind::kConv2d:
       return plan_conv2d(booking);
@@ -53,9 +49,8 @@ std::unique_ptr<Kernel> plan_kernel(Booking& booking) {
     case OpKind::kMul:
     case OpKind::kScale:
     case OpKind::kPositive:
-      return plan_pointwise(booking);
     case OpKind::kCast:
-      throw booking.unsupported("casts to and from bf16 are not there");
+      return plan_pointwise(booking);
     case OpKind::kDropout:
     case OpKind::kDropoutGrad:
       return plan_dropout(booking);

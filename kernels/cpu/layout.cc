@@ -120,8 +120,14 @@ Desc row_major(const Dims& dims, graph::DType dtype) {
   return {axes, data_type(dtype), strides};
 }
 
-Desc any_layout(const Dims& dims) {
-  return {dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
+Desc any_layout(const Dims& dims, graph::DType dtype) {
+  return {dims, data_type(dtype), dnnl::memory::format_tag::any};
+}
+
+Desc with_dtype(const Desc& desc, graph::DType dtype) {
+  Desc changed = desc;
+  changed.data.data_type = dnnl::memory::convert_to_c(data_type(dtype));
+  return changed;
 }
 
 bool same_bytes(const Desc& a, const Desc& b) {
@@ -158,7 +164,9 @@ bool channel_view(const Layout& layout, ChannelView& view) {
   }
   Dims dims(md.dims, md.dims + md.ndims);
   for (const std::int64_t lanes : {std::int64_t{16}, std::int64_t{8}, view.channels}) {
-    if (same_bytes(layout.desc, channel_desc(dims, lanes))) {
+    Desc blocked = channel_desc(dims, lanes);
+    blocked.data.data_type = md.data_type;
+    if (same_bytes(layout.desc, blocked)) {
       view.lanes = lanes;
       view.blocks = (view.channels + lanes - 1) / lanes;
       return true;

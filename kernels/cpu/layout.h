@@ -28,7 +28,9 @@ using LayoutId = base::Id<struct LayoutTag>;
 // Row-major descriptor; a scalar gets one axis of size 1.
 [[nodiscard]] Desc row_major(const Dims& dims, graph::DType dtype = graph::DType::kF32);
 // "Whatever the primitive likes best."
-[[nodiscard]] Desc any_layout(const Dims& dims);
+[[nodiscard]] Desc any_layout(const Dims& dims, graph::DType dtype = graph::DType::kF32);
+// The same places for elements of another dtype.
+[[nodiscard]] Desc with_dtype(const Desc& desc, graph::DType dtype);
 // True when both describe the same bytes.
 [[nodiscard]] bool same_bytes(const Desc& a, const Desc& b);
 // Bytes written for elements that do not exist (channels rounded up to a block).

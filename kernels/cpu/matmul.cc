@@ -10,8 +10,9 @@ namespace reprise::kernels::cpu {
 namespace {
 
 // Row-major storage of an operand; the last two axes swap when it is stored transposed.
-Desc operand_desc(const graph::Shape& shape, bool transpose) {
-  Desc desc = row_major(shape);
+Desc operand_desc(const graph::Value& value, bool transpose) {
+  const graph::Shape& shape = value.shape;
+  Desc desc = row_major(shape, value.dtype);
   if (!transpose) return desc;
   std::vector<int> axes(shape.size());
   for (std::size_t d = 0; d < axes.size(); ++d) axes[d] = static_cast<int>(d);
@@ -29,11 +30,11 @@ std::unique_ptr<Kernel> plan_matmul(Booking& b) {
   const bool accumulate = b.node().accumulate;
   for (std::size_t i = 0; i < b.inputs(); ++i) b.require_plain(i);
   b.produce_plain(0);
-  const Desc a = operand_desc(b.input(0).shape, attributes.transpose_a);
+  const Desc a = operand_desc(b.input(0), attributes.transpose_a);
   auto product = std::make_shared<MatmulPrimitive>(
       MatmulSizes{.a = a,
-                  .b = operand_desc(b.input(1).shape, attributes.transpose_b),
-                  .y = row_major(y),
+                  .b = operand_desc(b.input(1), attributes.transpose_b),
+                  .y = row_major(y, b.output(0).dtype),
                   .bias = bias,
                   .accumulate = accumulate});
   b.flops(2.0 * static_cast<double>(graph::element_count(y)) *
@@ -69,9 +70,12 @@ std::unique_ptr<Kernel> plan_bias_grad(Booking& b) {
   if (accumulate) b.require_plain(1);
   b.produce_plain(0);
   b.flops(static_cast<double>(view.elements()));
-  return make_kernel([=](const Run& run) {
-    channel_sums(view, run.input<float>(0), accumulate ? run.input<float>(1) : nullptr,
-                 run.output<float>(0));
+  return with_storage(b.input(0).dtype, [&](auto number) -> std::unique_ptr<Kernel> {
+    using T = decltype(number);
+    return make_kernel([=](const Run& run) {
+      channel_sums(view, run.input<T>(0), accumulate ? run.input<float>(1) : nullptr,
+                   run.output<float>(0));
+    });
   });
 }
 

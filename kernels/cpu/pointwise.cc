@@ -6,6 +6,7 @@
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/primitive.h"
+#include "kernels/cpu/storage.h"
 
 namespace reprise::kernels::cpu {
 namespace {
@@ -15,16 +16,51 @@ using dnnl::prop_kind;
 using graph::OpKind;
 
 // NaN goes through, so that a broken run shows.
+template <class T>
+[[gnu::always_inline]] inline void relu_of(const T* x, T* y, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float number = load(x[i]);
+    y[i] = stored<T>(number < 0.0f ? 0.0f : number);
+  }
+}
 REPRISE_VECTOR void relu(const float* x, float* y, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) y[i] = x[i] < 0.0f ? 0.0f : x[i];
+  relu_of(x, y, count);
+}
+REPRISE_VECTOR void relu(const Bf16* x, Bf16* y, std::int64_t count) {
+  relu_of(x, y, count);
 }
 
+template <class T>
+[[gnu::always_inline]] inline void relu_grad_of(const T* y, const T* dy, T* dx,
+                                                std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const T gradient = dy[i];
+    dx[i] = load(y[i]) > 0.0f ? gradient : T{};
+  }
+}
 REPRISE_VECTOR void relu_grad(const float* y, const float* dy, float* dx, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) dx[i] = y[i] > 0.0f ? dy[i] : 0.0f;
+  relu_grad_of(y, dy, dx, count);
+}
+REPRISE_VECTOR void relu_grad(const Bf16* y, const Bf16* dy, Bf16* dx, std::int64_t count) {
+  relu_grad_of(y, dy, dx, count);
 }
 
+template <class T>
+[[gnu::always_inline]] inline void add_of(const T* a, const T* b, T* y, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) y[i] = stored<T>(load(a[i]) + load(b[i]));
+}
 REPRISE_VECTOR void add(const float* a, const float* b, float* y, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) y[i] = a[i] + b[i];
+  add_of(a, b, y, count);
+}
+REPRISE_VECTOR void add(const Bf16* a, const Bf16* b, Bf16* y, std::int64_t count) {
+  add_of(a, b, y, count);
+}
+
+REPRISE_VECTOR void cast(const float* x, Bf16* y, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) y[i] = stored<Bf16>(x[i]);
+}
+REPRISE_VECTOR void cast(const Bf16* x, float* y, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) y[i] = load(x[i]);
 }
 
 REPRISE_VECTOR void mul(const float* a, const float* b, float* y, std::int64_t count) {
@@ -45,29 +81,30 @@ REPRISE_VECTOR void add_counts(const std::int32_t* a, const std::int32_t* b, std
 }
 
 // Stored elements, padding included.
-std::int64_t stored_elements(const Layout& layout) {
-  return layout.bytes / static_cast<Bytes>(sizeof(float));  // f32 and i32 alike
+std::int64_t stored_elements(const Layout& layout, graph::DType dtype) {
+  return layout.bytes / graph::dtype_bytes(dtype);
 }
 
-template <void (*kLoop)(const float*, float*, std::int64_t)>
-std::unique_ptr<Kernel> unary(std::int64_t count) {
-  return make_kernel([count](const Run& run) {
-    const float* x = run.input<float>(0);
-    float* y = run.output<float>(0);
+template <class X, class Y>
+std::unique_ptr<Kernel> unary(std::int64_t count, void (*loop)(const X*, Y*, std::int64_t)) {
+  return make_kernel([=](const Run& run) {
+    const X* x = run.input<X>(0);
+    Y* y = run.output<Y>(0);
     parallel_ranges(count, count, [&](std::int64_t begin, std::int64_t end) {
-      kLoop(x + begin, y + begin, end - begin);
+      loop(x + begin, y + begin, end - begin);
     });
   });
 }
 
-template <void (*kLoop)(const float*, const float*, float*, std::int64_t)>
-std::unique_ptr<Kernel> binary(std::int64_t count) {
-  return make_kernel([count](const Run& run) {
-    const float* a = run.input<float>(0);
-    const float* b = run.input<float>(1);
-    float* y = run.output<float>(0);
+template <class T>
+std::unique_ptr<Kernel> binary(std::int64_t count,
+                               void (*loop)(const T*, const T*, T*, std::int64_t)) {
+  return make_kernel([=](const Run& run) {
+    const T* a = run.input<T>(0);
+    const T* b = run.input<T>(1);
+    T* y = run.output<T>(0);
     parallel_ranges(count, count, [&](std::int64_t begin, std::int64_t end) {
-      kLoop(a + begin, b + begin, y + begin, end - begin);
+      loop(a + begin, b + begin, y + begin, end - begin);
     });
   });
 }
@@ -78,16 +115,6 @@ std::unique_ptr<Kernel> scaled(std::int64_t count, float factor) {
     float* y = run.output<float>(0);
     parallel_ranges(count, count, [&](std::int64_t begin, std::int64_t end) {
       scale(x + begin, factor, y + begin, end - begin);
-    });
-  });
-}
-
-std::unique_ptr<Kernel> positives(std::int64_t count) {
-  return make_kernel([=](const Run& run) {
-    const float* x = run.input<float>(0);
-    auto* y = run.output<std::int32_t>(0);
-    parallel_ranges(count, count, [&](std::int64_t begin, std::int64_t end) {
-      positive(x + begin, y + begin, end - begin);
     });
   });
 }
@@ -146,23 +173,28 @@ std::unique_ptr<Kernel> plan_pointwise(Booking& b) {
     if (op == OpKind::kSigmoid && has_padding(b.layout(0).desc)) b.require_plain(0);
     b.produce_like(0, 0);
   }
-  const std::int64_t count = stored_elements(b.layout(0));
+  const std::int64_t count = stored_elements(b.layout(0), b.input(0).dtype);
   const bool curved = op != OpKind::kRelu && op != OpKind::kReluGrad && op != OpKind::kAdd &&
-                      op != OpKind::kMul && op != OpKind::kScale && op != OpKind::kPositive;
+                      op != OpKind::kMul && op != OpKind::kScale && op != OpKind::kPositive &&
+                      op != OpKind::kCast;
+  const bool bf16 = b.input(0).dtype == graph::DType::kBF16;
   b.flops(static_cast<double>(count) * (curved ? 20.0 : 1.0));
   switch (op) {
     case OpKind::kRelu:
-      return unary<relu>(count);
+      return bf16 ? unary<Bf16, Bf16>(count, relu) : unary<float, float>(count, relu);
     case OpKind::kReluGrad:
-      return binary<relu_grad>(count);
+      return bf16 ? binary<Bf16>(count, relu_grad) : binary<float>(count, relu_grad);
     case OpKind::kAdd:
-      return b.input(0).dtype == graph::DType::kI32 ? sums_of_counts(count) : binary<add>(count);
+      if (b.input(0).dtype == graph::DType::kI32) return sums_of_counts(count);
+      return bf16 ? binary<Bf16>(count, add) : binary<float>(count, add);
+    case OpKind::kCast:
+      return bf16 ? unary<Bf16, float>(count, cast) : unary<float, Bf16>(count, cast);
     case OpKind::kMul:
-      return binary<mul>(count);
+      return binary(count, mul);
     case OpKind::kScale:
       return scaled(count, static_cast<float>(b.attributes<graph::ScaleAttributes>().factor));
     case OpKind::kPositive:
-      return positives(count);
+      return unary(count, positive);
     case OpKind::kSigmoid:
       return eltwise_kernel(b, algorithm::eltwise_logistic);
     case OpKind::kSigmoidGrad:

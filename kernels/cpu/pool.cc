@@ -47,7 +47,7 @@ std::unique_ptr<Kernel> plan_pool(Booking& b) {
     lanes = 1;
   }
   const Desc x = b.layout(0).desc;
-  const Desc y = channel_desc(b.output(0).shape, lanes);
+  const Desc y = channel_desc(b.output(0).shape, lanes, b.output(0).dtype);
   const auto pd = std::make_shared<const ForwardDesc>(forward(pool_algorithm(max, a), a, x, y));
   b.produce(0, y);
   b.flops(window_flops(a, b.output(0).shape));
@@ -79,9 +79,10 @@ std::unique_ptr<Kernel> plan_pool_grad(Booking& b) {
       b.require_plain(0);
       lanes = 1;
     }
-    hint = std::make_shared<const ForwardDesc>(forward(pool_algorithm(false, a), a,
-                                                       channel_desc(dx_dims, lanes),
-                                                       channel_desc(b.input(0).shape, lanes)));
+    const graph::DType type = b.input(0).dtype;
+    hint = std::make_shared<const ForwardDesc>(
+        forward(pool_algorithm(false, a), a, channel_desc(dx_dims, lanes, type),
+                channel_desc(b.input(0).shape, lanes, type)));
   }
   const Desc dx = hint->src_desc();
   const Desc dy = hint->dst_desc();

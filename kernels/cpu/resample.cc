@@ -16,8 +16,11 @@ std::unique_ptr<Kernel> plan_global_avg_pool(Booking& b) {
   b.produce_plain(0);
   b.flops(static_cast<double>(view.elements()));
   const double factor = 1.0 / static_cast<double>(view.spatial);
-  return make_kernel(
-      [=](const Run& run) { image_sums(view, run.input<float>(0), factor, run.output<float>(0)); });
+  return with_storage(b.input(0).dtype, [&](auto number) -> std::unique_ptr<Kernel> {
+    using T = decltype(number);
+    return make_kernel(
+        [=](const Run& run) { image_sums(view, run.input<T>(0), factor, run.output<T>(0)); });
+  });
 }
 
 // dy[N,C] => dx[N,C,H,W]: blocked by 16 where there are that many channels, as convolutions like it
@@ -25,33 +28,36 @@ std::unique_ptr<Kernel> plan_global_avg_pool_grad(Booking& b) {
   const graph::Shape& dx = b.output(0).shape;
   b.require_plain(0);
   const std::int64_t lanes = dx[1] >= 16 ? 16 : 1;
-  b.produce(0, channel_desc(dx, lanes));
+  b.produce(0, channel_desc(dx, lanes, b.output(0).dtype));
   const std::int64_t channels = dx[1];
   const std::int64_t spatial = dx[2] * dx[3];
   const std::int64_t blocks = (channels + lanes - 1) / lanes;
   const std::int64_t count = dx[0] * blocks;
   const float factor = static_cast<float>(1.0 / static_cast<double>(spatial));
-  return make_kernel([=](const Run& run) {
-    const float* dy = run.input<float>(0);
-    float* out = run.output<float>(0);
-    parallel_ranges(count, count * spatial * lanes, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        const std::int64_t first = i % blocks * lanes;  // channel
-        const std::int64_t real = std::min(lanes, channels - first);
-        std::array<float, 16> values{};  // zeros in the padding
-        for (std::int64_t lane = 0; lane < real; ++lane) {
-          values[static_cast<std::size_t>(lane)] =
-              factor * dy[i / blocks * channels + first + lane];
-        }
-        float* to = out + i * spatial * lanes;
-        if (lanes == 1) {
-          std::fill_n(to, spatial, values[0]);
-        } else {
-          for (std::int64_t s = 0; s < spatial; ++s) {
-            std::copy_n(values.data(), 16, to + s * 16);
+  return with_storage(b.input(0).dtype, [&](auto number) -> std::unique_ptr<Kernel> {
+    using T = decltype(number);
+    return make_kernel([=](const Run& run) {
+      const T* dy = run.input<T>(0);
+      T* out = run.output<T>(0);
+      parallel_ranges(count, count * spatial * lanes, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) {
+          const std::int64_t first = i % blocks * lanes;  // channel
+          const std::int64_t real = std::min(lanes, channels - first);
+          std::array<T, 16> values{};  // zeros in the padding
+          for (std::int64_t lane = 0; lane < real; ++lane) {
+            values[static_cast<std::size_t>(lane)] =
+                stored<T>(factor * load(dy[i / blocks * channels + first + lane]));
+          }
+          T* to = out + i * spatial * lanes;
+          if (lanes == 1) {
+            std::fill_n(to, spatial, values[0]);
+          } else {
+            for (std::int64_t s = 0; s < spatial; ++s) {
+              std::copy_n(values.data(), 16, to + s * 16);
+            }
           }
         }
-      }
+      });
     });
   });
 }
