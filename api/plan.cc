@@ -49,6 +49,13 @@ double ratio(std::int64_t a, std::int64_t b) {
   return b == 0 ? 0.0 : static_cast<double>(a) / static_cast<double>(b);
 }
 
+std::string precision_of(const graph::Graph& graph) {
+  const bool bf16 =
+      std::any_of(graph.values.begin(), graph.values.end(),
+                  [](const graph::Value& value) { return value.dtype == graph::DType::kBF16; });
+  return graph::dtype_name(bf16 ? graph::DType::kBF16 : graph::DType::kF32);
+}
+
 }  // namespace
 
 std::variant<PlannedTraining, planner::Infeasible> plan_step(const graph::PreparedGraph& prepared,
@@ -89,6 +96,7 @@ std::variant<PlannedTraining, planner::Infeasible> plan_step(const graph::Prepar
   require_verified(prepared, result.step.schedule);
 
   report.model = prepared.graph.name;
+  report.precision = precision_of(prepared.graph);
   report.costs = costs;
   report.planner = plan.strategy;
   report.nodes = static_cast<std::int64_t>(problem.problem.ops.size());

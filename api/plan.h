@@ -63,6 +63,7 @@ struct PlanReport {
   std::int64_t chunk = 0;  // time steps that one node computes; 0 for models without, and where
                            // nobody said
   std::int64_t micro_batches = 1;  // of one step, where somebody said
+  std::string precision = "f32";   // "bf16" where some values of the step are
 };
 
 struct PlannedTraining {

@@ -166,6 +166,13 @@ void add_model_flags(CLI::App& app, Flags& flags) {
             [&options](const std::string& text) {
               options.dropout = parse_real("--dropout", text, 0, 0.999);
             });
+  add_value(
+      app, "--precision", "NUMBERS",
+      "f32 (the default) or bf16: activations and their gradients take 2 bytes; parameters,\n"
+      "their gradients, optimizer state and losses stay f32",
+      [&options](const std::string& text) {
+        options.precision = graph::parse_dtype(parse_choice("--precision", text, {"f32", "bf16"}));
+      });
   app.add_flag("--sync-batch-norm", flags.train.session.synchronise_batch_norm,
                "on several ranks: batch norm takes its statistics from\n"
                "the items of all of them; alone it changes nothing");
@@ -387,6 +394,9 @@ api::TrainOptions complete_flags(const Flags& flags) {
   if (flags.gpu_flag && device != "cuda") {
     throw base::input_error("{}: device {} is no GPU; add --device cuda, or leave it out",
                             *flags.gpu_flag, device);
+  }
+  if (train.model_options.precision == graph::DType::kBF16 && device == "cuda") {
+    throw base::input_error("--precision bf16: device cuda computes in f32; use --precision f32");
   }
   if (train.save_every > 0 && train.save_folder.empty()) {
     throw base::input_error("--save-every {}: say where with --save DIR", train.save_every);

@@ -42,6 +42,7 @@ Json plan_document(const api::PlanReport& report) {
   document["planner"] = report.planner;
   document["nodes"] = report.nodes;
   document["micro_batches"] = report.micro_batches;
+  document["precision"] = report.precision;
   document["chunk"] = report.chunk > 0 ? Json(report.chunk) : Json(nullptr);
   document["budget_bytes"] = report.budget_bytes;
   document["peak_bytes"] = report.peak_bytes;
@@ -145,6 +146,7 @@ std::string plan_lines(const api::PlanReport& report) {
   facts.add("planner", report.planner);
   facts.add("nodes", fmt::format("{}, and {} runs beyond the first of a node",
                                  grouped(report.nodes), grouped(report.recomputed_nodes)));
+  facts.add("precision", report.precision == "f32" ? "f32" : report.precision + ", of f32 weights");
   if (report.micro_batches > 1)
     facts.add("accumulation", fmt::format("{} micro-batches a step", report.micro_batches));
   if (report.chunk > 0) facts.add("chunk", fmt::format("{} time steps a node", report.chunk));

@@ -25,6 +25,9 @@ struct ModelOptions {
   std::int64_t chunk = 0;       // lstm, gru: time steps of one node; need not divide seq_len
   bool stateful = true;         // lstm, gru: carry (h, c) from one window to the next
   double dropout = 0.0;         // where the model has a place for it
+  // bf16: the ops compute with bf16 numbers where they can, beside f32 parameters
+  // (graph/mixed_precision.h).
+  graph::DType precision = graph::DType::kF32;
   bool training = true;  // false: inference form of batch norm, no dropout, outputs for accuracy
 };
 

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "base/error.h"
+#include "graph/mixed_precision.h"
 #include "models/families.h"
 #include "models/model.h"
 
@@ -174,12 +175,18 @@ ModelOptions complete_options(std::string_view name, const ModelOptions& options
     throw base::input_error("--dropout {}: model '{}' has no place for dropout", options.dropout,
                             name);
   }
+  if (!graph::is_float(options.precision)) {
+    throw base::input_error("--precision {}: expected f32 or bf16",
+                            graph::dtype_name(options.precision));
+  }
   require_possible_size(name, complete, entry.info.sequence);
   return complete;
 }
 
 Model make_model(std::string_view name, const ModelOptions& options) {
-  return find_entry(name).make(name, complete_options(name, options));
+  Model model = find_entry(name).make(name, complete_options(name, options));
+  if (options.precision == graph::DType::kBF16) model.graph = graph::mixed_precision(model.graph);
+  return model;
 }
 
 }  // namespace reprise::models

@@ -35,6 +35,32 @@ std::string instruction_set() {
   }
 }
 
+// oneDNN has bf16 kernels for AVX-512 alone, with instructions of their own or without.
+bool computes_in_bf16() {
+  switch (dnnl::get_effective_cpu_isa()) {
+    case dnnl::cpu_isa::sse41:
+    case dnnl::cpu_isa::avx:
+    case dnnl::cpu_isa::avx2:
+    case dnnl::cpu_isa::avx2_vnni:
+      return false;
+    default:
+      return true;
+  }
+}
+
+void require_bf16(const graph::Graph& graph) {
+  const auto& values = graph.values;
+  const auto found = std::find_if(values.begin(), values.end(), [](const graph::Value& value) {
+    return value.dtype == graph::DType::kBF16;
+  });
+  if (found == values.end() || computes_in_bf16()) return;
+  throw base::device_error(
+      "graph '{}': '{}' is bf16, for which oneDNN needs a CPU with AVX-512 and this one has {}; "
+      "use "
+      "--precision f32",
+      graph.name, found->name, instruction_set());
+}
+
 class CpuBackend final : public Backend {
  public:
   explicit CpuBackend(const BackendOptions& options)
@@ -60,6 +86,7 @@ class CpuBackend final : public Backend {
       throw base::input_error("graph '{}': `like` is a program of another backend than cpu",
                               graph.name);
     }
+    require_bf16(graph);
     // Primitives are made for the number of threads that will run them.
     cpu::use_threads(threads_);
     return std::make_unique<cpu::CpuProgram>(cpu::choose_layouts(graph, fixed), threads_);

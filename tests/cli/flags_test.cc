@@ -43,6 +43,8 @@ TEST(Flags, WrongValuesOfModelAndRunNameFlagValueAndRule) {
       {{"--image", "3x32x32x1"}, {"--image", "'3x32x32x1'"}},
       {{"--classes", "1"}, {"--classes", "'1'", "at least 2"}},
       {{"--dropout", "1"}, {"--dropout", "'1'", "at most"}},
+      {{"--precision", "f16"}, {"--precision", "'f16'", "f32", "bf16"}},
+      {{"--precision", ""}, {"--precision", "''"}},
       {{"--data", "mnist"}, {"--data", "'mnist'", "fashion-mnist"}},
       {{"--data", "text:"}, {"--data", "'text:'"}},
       {{"--data", ""}, {"--data", "''"}},
