@@ -22,7 +22,7 @@ class Sizes {
   Sizes(Booking& b, const ChannelView& view, std::size_t parts_input)
       : images_(view.batch),
         spatial_(view.spatial),
-        floats_(view.elements() / view.batch),
+        numbers_(view.elements() / view.batch),
         channels_(view.channels),
         ranks_(b.input(parts_input).shape[0] - 1),
         parts_input_(parts_input),
@@ -56,13 +56,14 @@ class Sizes {
     for (std::int64_t rank = 0; rank < ranks_; ++rank) all += items[rank];
     return static_cast<double>(all * spatial_);
   }
-  void clear_padding(const Own& own, float* y) const {
-    std::fill(y + own.items * floats_, y + images_ * floats_, 0.0F);
+  template <class T>
+  void clear_padding(const Own& own, T* y) const {
+    std::fill(y + own.items * numbers_, y + images_ * numbers_, T{});
   }
 
  private:
   std::int64_t images_, spatial_;
-  std::int64_t floats_;  // of an image as it lies
+  std::int64_t numbers_;  // of an image as it lies
   std::int64_t channels_, ranks_;
   std::size_t parts_input_;
   ChannelStrips strips_;
@@ -121,30 +122,33 @@ std::unique_ptr<Kernel> plan_batch_norm_moments(Booking& b) {
   b.produce_plain(0);
   b.flops(4.0 * static_cast<double>(graph::element_count(b.input(0).shape)));
   const std::size_t at = b.workspace(sizes.sums_bytes());
-  return make_kernel([=](const Run& run) {
-    const Own own = sizes.own(run);
-    float* moments = run.output<float>(0);
-    std::fill_n(moments, 2 * sizes.ranks() * sizes.channels(), 0.0F);
-    if (own.items == 0) return;
-    const ChannelStrips strips = sizes.strips().first_images(own.items);
-    const double count = static_cast<double>(own.items * sizes.spatial());
-    float* mean = moments + 2 * own.rank * sizes.channels();
-    float* variance = mean + sizes.channels();
-    sum_strips(
-        strips, run.scratch<StripSums>(at),
-        [&](std::int64_t strip, std::int64_t part, StripSums& sums) {
-          strips.add_squares(strip, part, run.input<float>(0), sums);
-        },
-        [&](std::int64_t strip, const StripSums& sums) {
-          const std::int64_t first = strips.first_channel(strip);
-          for (std::int64_t lane = 0; lane < strips.real_channels(strip); ++lane) {
-            const auto i = static_cast<std::size_t>(lane);
-            const double m = sums.first[i] / count;
-            mean[first + lane] = static_cast<float>(m);
-            variance[first + lane] =
-                static_cast<float>(std::max(sums.second[i] / count - m * m, 0.0));
-          }
-        });
+  return with_storage(b.input(0).dtype, [&](auto number) -> std::unique_ptr<Kernel> {
+    using T = decltype(number);
+    return make_kernel([=](const Run& run) {
+      const Own own = sizes.own(run);
+      float* moments = run.output<float>(0);
+      std::fill_n(moments, 2 * sizes.ranks() * sizes.channels(), 0.0F);
+      if (own.items == 0) return;
+      const ChannelStrips strips = sizes.strips().first_images(own.items);
+      const double count = static_cast<double>(own.items * sizes.spatial());
+      float* mean = moments + 2 * own.rank * sizes.channels();
+      float* variance = mean + sizes.channels();
+      sum_strips(
+          strips, run.scratch<StripSums>(at),
+          [&](std::int64_t strip, std::int64_t part, StripSums& sums) {
+            strips.add_squares(strip, part, run.input<T>(0), sums);
+          },
+          [&](std::int64_t strip, const StripSums& sums) {
+            const std::int64_t first = strips.first_channel(strip);
+            for (std::int64_t lane = 0; lane < strips.real_channels(strip); ++lane) {
+              const auto i = static_cast<std::size_t>(lane);
+              const double m = sums.first[i] / count;
+              mean[first + lane] = static_cast<float>(m);
+              variance[first + lane] =
+                  static_cast<float>(std::max(sums.second[i] / count - m * m, 0.0));
+            }
+          });
+    });
   });
 }
 
@@ -199,23 +203,26 @@ std::unique_ptr<Kernel> plan_batch_norm_apply(Booking& b) {
   b.produce_like(0, 0);
   b.flops(4.0 * static_cast<double>(graph::element_count(b.input(0).shape)));
   const double epsilon = b.attributes<graph::NormAttributes>().epsilon;
-  return make_kernel([=](const Run& run) {
-    const Own own = sizes.own(run);
-    const ChannelStrips strips = sizes.strips().first_images(own.items);
-    float* y = run.output<float>(0);
-    map_strips(
-        strips,
-        [&](std::size_t lane, std::int64_t channel, StripCoefficients& c) {
-          c.mean[lane] = run.input<float>(3)[channel];
-          c.scale[lane] =
-              static_cast<float>(run.input<float>(1)[channel] *
-                                 inverse_deviation(run.input<float>(4)[channel], epsilon));
-          c.shift[lane] = run.input<float>(2)[channel];
-        },
-        [&](std::int64_t strip, std::int64_t part, const StripCoefficients& c) {
-          strips.normalize(strip, part, run.input<float>(0), c, y);
-        });
-    sizes.clear_padding(own, y);
+  return with_storage(b.input(0).dtype, [&](auto number) -> std::unique_ptr<Kernel> {
+    using T = decltype(number);
+    return make_kernel([=](const Run& run) {
+      const Own own = sizes.own(run);
+      const ChannelStrips strips = sizes.strips().first_images(own.items);
+      T* y = run.output<T>(0);
+      map_strips(
+          strips,
+          [&](std::size_t lane, std::int64_t channel, StripCoefficients& c) {
+            c.mean[lane] = run.input<float>(3)[channel];
+            c.scale[lane] =
+                static_cast<float>(run.input<float>(1)[channel] *
+                                   inverse_deviation(run.input<float>(4)[channel], epsilon));
+            c.shift[lane] = run.input<float>(2)[channel];
+          },
+          [&](std::int64_t strip, std::int64_t part, const StripCoefficients& c) {
+            strips.normalize(strip, part, run.input<T>(0), c, y);
+          });
+      sizes.clear_padding(own, y);
+    });
   });
 }
 
@@ -228,29 +235,32 @@ std::unique_ptr<Kernel> plan_batch_norm_grad_sums(Booking& b) {
   b.flops(5.0 * static_cast<double>(graph::element_count(b.input(0).shape)));
   const double epsilon = b.attributes<graph::NormAttributes>().epsilon;
   const std::size_t at = b.workspace(sizes.sums_bytes());
-  return make_kernel([=](const Run& run) {
-    const ChannelStrips strips = sizes.strips().first_images(sizes.own(run).items);
-    const float* mean = run.input<float>(2);
-    float* of_dy = run.output<float>(0);
-    float* of_product = of_dy + sizes.channels();
-    sum_strips(
-        strips, run.scratch<StripSums>(at),
-        [&](std::int64_t strip, std::int64_t part, StripSums& sums) {
-          StripCoefficients c;
-          std::copy_n(mean + strips.first_channel(strip), strips.real_channels(strip),
-                      c.mean.begin());
-          strips.add_products(strip, part, run.input<float>(0), run.input<float>(1),
-                              strips.repeated(c), sums);
-        },
-        [&](std::int64_t strip, const StripSums& sums) {
-          const std::int64_t first = strips.first_channel(strip);
-          for (std::int64_t lane = 0; lane < strips.real_channels(strip); ++lane) {
-            const auto i = static_cast<std::size_t>(lane);
-            of_dy[first + lane] = static_cast<float>(sums.first[i]);
-            of_product[first + lane] = static_cast<float>(
-                sums.second[i] * inverse_deviation(run.input<float>(3)[first + lane], epsilon));
-          }
-        });
+  return with_storage(b.input(0).dtype, [&](auto number) -> std::unique_ptr<Kernel> {
+    using T = decltype(number);
+    return make_kernel([=](const Run& run) {
+      const ChannelStrips strips = sizes.strips().first_images(sizes.own(run).items);
+      const float* mean = run.input<float>(2);
+      float* of_dy = run.output<float>(0);
+      float* of_product = of_dy + sizes.channels();
+      sum_strips(
+          strips, run.scratch<StripSums>(at),
+          [&](std::int64_t strip, std::int64_t part, StripSums& sums) {
+            StripCoefficients c;
+            std::copy_n(mean + strips.first_channel(strip), strips.real_channels(strip),
+                        c.mean.begin());
+            strips.add_products(strip, part, run.input<T>(0), run.input<T>(1), strips.repeated(c),
+                                sums);
+          },
+          [&](std::int64_t strip, const StripSums& sums) {
+            const std::int64_t first = strips.first_channel(strip);
+            for (std::int64_t lane = 0; lane < strips.real_channels(strip); ++lane) {
+              const auto i = static_cast<std::size_t>(lane);
+              of_dy[first + lane] = static_cast<float>(sums.first[i]);
+              of_product[first + lane] = static_cast<float>(
+                  sums.second[i] * inverse_deviation(run.input<float>(3)[first + lane], epsilon));
+            }
+          });
+    });
   });
 }
 
@@ -265,28 +275,31 @@ std::unique_ptr<Kernel> plan_batch_norm_grad_input(Booking& b) {
   b.produce_plain(2);
   b.flops(7.0 * static_cast<double>(graph::element_count(b.input(0).shape)));
   const double epsilon = b.attributes<graph::NormAttributes>().epsilon;
-  return make_kernel([=](const Run& run) {
-    const Own own = sizes.own(run);
-    const ChannelStrips strips = sizes.strips().first_images(own.items);
-    const double count = sizes.count(run);
-    const float* of_dy = run.input<float>(5);
-    const float* of_product = of_dy + sizes.channels();
-    float* dx = run.output<float>(0);
-    map_strips(
-        strips,
-        [&](std::size_t lane, std::int64_t channel, StripCoefficients& c) {
-          const double inverse = inverse_deviation(run.input<float>(3)[channel], epsilon);
-          c.mean[lane] = run.input<float>(2)[channel];
-          c.shift[lane] = static_cast<float>(of_dy[channel] / count);
-          c.slope[lane] = static_cast<float>(of_product[channel] * inverse / count);
-          c.scale[lane] = static_cast<float>(run.input<float>(4)[channel] * inverse);
-        },
-        [&](std::int64_t strip, std::int64_t part, const StripCoefficients& c) {
-          strips.normalize_grad(strip, part, run.input<float>(0), run.input<float>(1), c, dx);
-        });
-    sizes.clear_padding(own, dx);
-    std::copy_n(of_product, sizes.channels(), run.output<float>(1));
-    std::copy_n(of_dy, sizes.channels(), run.output<float>(2));
+  return with_storage(b.input(0).dtype, [&](auto number) -> std::unique_ptr<Kernel> {
+    using T = decltype(number);
+    return make_kernel([=](const Run& run) {
+      const Own own = sizes.own(run);
+      const ChannelStrips strips = sizes.strips().first_images(own.items);
+      const double count = sizes.count(run);
+      const float* of_dy = run.input<float>(5);
+      const float* of_product = of_dy + sizes.channels();
+      T* dx = run.output<T>(0);
+      map_strips(
+          strips,
+          [&](std::size_t lane, std::int64_t channel, StripCoefficients& c) {
+            const double inverse = inverse_deviation(run.input<float>(3)[channel], epsilon);
+            c.mean[lane] = run.input<float>(2)[channel];
+            c.shift[lane] = static_cast<float>(of_dy[channel] / count);
+            c.slope[lane] = static_cast<float>(of_product[channel] * inverse / count);
+            c.scale[lane] = static_cast<float>(run.input<float>(4)[channel] * inverse);
+          },
+          [&](std::int64_t strip, std::int64_t part, const StripCoefficients& c) {
+            strips.normalize_grad(strip, part, run.input<T>(0), run.input<T>(1), c, dx);
+          });
+      sizes.clear_padding(own, dx);
+      std::copy_n(of_product, sizes.channels(), run.output<float>(1));
+      std::copy_n(of_dy, sizes.channels(), run.output<float>(2));
+    });
   });
 }
 

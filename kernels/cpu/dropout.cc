@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/storage.h"
 
 namespace reprise::kernels::cpu {
 namespace {
@@ -58,8 +59,10 @@ struct Draw {
 }
 
 // Elements of `blocks` whole blocks of four from `block` on, at most kBatch blocks; y may be x.
-REPRISE_VECTOR void drop(const Draw& draw, std::uint32_t threshold, float scale,
-                         std::uint64_t block, const float* x, float* y, std::int64_t count) {
+template <class T>
+[[gnu::always_inline]] inline void drop_of(const Draw& draw, std::uint32_t threshold, float scale,
+                                           std::uint64_t block, const T* x, T* y,
+                                           std::int64_t count) {
   std::array<Words, 4> bits;
   for (std::int64_t at = 0; at < count; at += 4 * static_cast<std::int64_t>(kBatch)) {
     philox_batch(draw, block + static_cast<std::uint64_t>(at / 4), bits);
@@ -67,9 +70,18 @@ REPRISE_VECTOR void drop(const Draw& draw, std::uint32_t threshold, float scale,
     for (std::int64_t i = 0; i < rest; ++i) {
       const std::uint32_t word =
           bits[static_cast<std::size_t>(i % 4)][static_cast<std::size_t>(i / 4)];
-      y[at + i] = word >= threshold ? x[at + i] * scale : 0.0f;
+      const float kept = load(x[at + i]) * scale;
+      y[at + i] = word >= threshold ? stored<T>(kept) : T{};
     }
   }
+}
+REPRISE_VECTOR void drop(const Draw& draw, std::uint32_t threshold, float scale,
+                         std::uint64_t block, const float* x, float* y, std::int64_t count) {
+  drop_of(draw, threshold, scale, block, x, y, count);
+}
+REPRISE_VECTOR void drop(const Draw& draw, std::uint32_t threshold, float scale,
+                         std::uint64_t block, const Bf16* x, Bf16* y, std::int64_t count) {
+  drop_of(draw, threshold, scale, block, x, y, count);
 }
 
 }  // namespace
@@ -84,14 +96,17 @@ std::unique_ptr<Kernel> plan_dropout(Booking& b) {
   const auto scale = static_cast<float>(1.0 / (1.0 - a.probability));
   const auto stream = static_cast<std::uint32_t>(a.stream);
   b.flops(12.0 * static_cast<double>(count));
-  return make_kernel([=](const Run& run) {
-    const Draw draw{run.step.seed, run.step.step, stream};
-    const float* x = run.input<float>(0);
-    float* y = run.output<float>(0);
-    const std::int64_t blocks = (count + 3) / 4;
-    parallel_ranges(blocks, 4 * count, [&](std::int64_t begin, std::int64_t end) {
-      drop(draw, threshold, scale, static_cast<std::uint64_t>(begin), x + 4 * begin, y + 4 * begin,
-           std::min(count, 4 * end) - 4 * begin);
+  return with_storage(b.input(0).dtype, [&](auto number) -> std::unique_ptr<Kernel> {
+    using T = decltype(number);
+    return make_kernel([=](const Run& run) {
+      const Draw draw{run.step.seed, run.step.step, stream};
+      const T* x = run.input<T>(0);
+      T* y = run.output<T>(0);
+      const std::int64_t blocks = (count + 3) / 4;
+      parallel_ranges(blocks, 4 * count, [&](std::int64_t begin, std::int64_t end) {
+        drop(draw, threshold, scale, static_cast<std::uint64_t>(begin), x + 4 * begin,
+             y + 4 * begin, std::min(count, 4 * end) - 4 * begin);
+      });
     });
   });
 }

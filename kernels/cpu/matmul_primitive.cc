@@ -52,12 +52,12 @@ void MatmulPrimitive::execute(const Run& run, const void* a, const void* b, cons
   primitive_.execute(run);
 }
 
-Desc matrix(std::int64_t rows, std::int64_t columns) {
-  return {{rows, columns}, dnnl::memory::data_type::f32, Dims{columns, 1}};
+Desc matrix(std::int64_t rows, std::int64_t columns, graph::DType dtype) {
+  return {{rows, columns}, data_type(dtype), Dims{columns, 1}};
 }
 
-Desc transposed_matrix(std::int64_t rows, std::int64_t columns) {
-  return {{columns, rows}, dnnl::memory::data_type::f32, Dims{1, columns}};
+Desc transposed_matrix(std::int64_t rows, std::int64_t columns, graph::DType dtype) {
+  return {{columns, rows}, data_type(dtype), Dims{1, columns}};
 }
 
 }  // namespace reprise::kernels::cpu

@@ -36,8 +36,10 @@ class MatmulPrimitive {
 };
 
 // A matrix [rows, columns], row by row.
-[[nodiscard]] Desc matrix(std::int64_t rows, std::int64_t columns);
+[[nodiscard]] Desc matrix(std::int64_t rows, std::int64_t columns,
+                          graph::DType dtype = graph::DType::kF32);
 // The same bytes read as [columns, rows].
-[[nodiscard]] Desc transposed_matrix(std::int64_t rows, std::int64_t columns);
+[[nodiscard]] Desc transposed_matrix(std::int64_t rows, std::int64_t columns,
+                                     graph::DType dtype = graph::DType::kF32);
 
 }  // namespace reprise::kernels::cpu

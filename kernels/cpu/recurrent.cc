@@ -7,8 +7,9 @@ namespace reprise::kernels::cpu {
 namespace {
 
 // Weights [GR, columns] stored column by column.
-Desc column_major(std::int64_t rows, std::int64_t columns) {
-  return {{rows, columns}, dnnl::memory::data_type::f32, Dims{1, rows}};
+Desc column_major(std::int64_t rows, std::int64_t columns,
+                  graph::DType dtype = graph::DType::kF32) {
+  return {{rows, columns}, data_type(dtype), Dims{1, rows}};
 }
 
 }  // namespace
@@ -19,22 +20,23 @@ RecurrentSizes recurrent_sizes(const graph::Value& x, const graph::Value& w_ih,
           .batch = x.shape[1],
           .input = x.shape[2],
           .hidden = w_hh.shape[1],
-          .gates = w_ih.shape[0]};
+          .gates = w_ih.shape[0],
+          .type = x.dtype};
 }
 
 RecurrentForward::RecurrentForward(const RecurrentSizes& s, bool add)
     : sizes_(s),
-      from_x_({.a = matrix(s.rows(), s.input),
-               .b = matrix(s.input, s.gates),
+      from_x_({.a = matrix(s.rows(), s.input, s.type),
+               .b = matrix(s.input, s.gates, s.type),
                .y = matrix(s.rows(), s.gates),
                .bias = true}),
-      from_h_({.a = matrix(s.batch, s.hidden),
-               .b = any_layout({s.hidden, s.gates}),
+      from_h_({.a = matrix(s.batch, s.hidden, s.type),
+               .b = any_layout({s.hidden, s.gates}, s.type),
                .y = matrix(s.batch, s.gates),
                .accumulate = add}) {}
 
 void RecurrentForward::require(Booking& b, std::size_t w) const {
-  b.require(w, column_major(sizes_.gates, sizes_.input));
+  b.require(w, column_major(sizes_.gates, sizes_.input, sizes_.type));
   b.require(w + 1, from_h_.b_desc().permute_axes({1, 0}));
 }
 
@@ -42,44 +44,44 @@ Bytes RecurrentForward::scratch_bytes() const {
   return std::max(from_x_.scratch_bytes(), from_h_.scratch_bytes());
 }
 
-void RecurrentForward::inputs(const Run& run, const float* x, const float* w_ih, const float* bias,
+void RecurrentForward::inputs(const Run& run, const void* x, const void* w_ih, const float* bias,
                               float* gates, void* scratch) {
   from_x_.execute(run, x, w_ih, bias, gates, scratch);
 }
 
-void RecurrentForward::step(const Run& run, const float* h, const float* w_hh, float* gates,
+void RecurrentForward::step(const Run& run, const void* h, const void* w_hh, float* gates,
                             void* scratch) {
   from_h_.execute(run, h, w_hh, nullptr, gates, scratch);
 }
 
 RecurrentBackward::RecurrentBackward(const RecurrentSizes& s, bool add, bool accumulate)
     : sizes_(s),
-      to_h_({.a = matrix(s.batch, s.gates),
-             .b = any_layout({s.gates, s.hidden}),
+      to_h_({.a = matrix(s.batch, s.gates, s.type),
+             .b = any_layout({s.gates, s.hidden}, s.type),
              .y = matrix(s.batch, s.hidden),
              .accumulate = add}),
-      to_x_({.a = matrix(s.rows(), s.gates),
-             .b = column_major(s.gates, s.input),
-             .y = matrix(s.rows(), s.input)}),
-      to_w_ih_({.a = transposed_matrix(s.rows(), s.input),
-                .b = matrix(s.rows(), s.gates),
+      to_x_({.a = matrix(s.rows(), s.gates, s.type),
+             .b = column_major(s.gates, s.input, s.type),
+             .y = matrix(s.rows(), s.input, s.type)}),
+      to_w_ih_({.a = transposed_matrix(s.rows(), s.input, s.type),
+                .b = matrix(s.rows(), s.gates, s.type),
                 .y = matrix(s.input, s.gates),
                 .accumulate = accumulate}),
-      to_w_hh_first_({.a = transposed_matrix(s.batch, s.hidden),
-                      .b = matrix(s.batch, s.gates),
+      to_w_hh_first_({.a = transposed_matrix(s.batch, s.hidden, s.type),
+                      .b = matrix(s.batch, s.gates, s.type),
                       .y = matrix(s.hidden, s.gates),
                       .accumulate = accumulate}) {
   if (s.steps == 1) return;
   const std::int64_t rest = (s.steps - 1) * s.batch;
   to_w_hh_rest_ =
-      std::make_unique<MatmulPrimitive>(MatmulSizes{.a = transposed_matrix(rest, s.hidden),
-                                                    .b = matrix(rest, s.gates),
+      std::make_unique<MatmulPrimitive>(MatmulSizes{.a = transposed_matrix(rest, s.hidden, s.type),
+                                                    .b = matrix(rest, s.gates, s.type),
                                                     .y = matrix(s.hidden, s.gates),
                                                     .accumulate = true});
 }
 
 void RecurrentBackward::require(Booking& b, std::size_t w) const {
-  b.require(w, column_major(sizes_.gates, sizes_.input));
+  b.require(w, column_major(sizes_.gates, sizes_.input, sizes_.type));
   b.require(w + 1, to_h_.b_desc());
 }
 
@@ -99,27 +101,30 @@ Bytes RecurrentBackward::scratch_bytes() const {
                    to_w_hh_rest_ == nullptr ? Bytes{0} : to_w_hh_rest_->scratch_bytes()});
 }
 
-void RecurrentBackward::step(const Run& run, const float* dgates, const float* w_hh, float* dh,
+void RecurrentBackward::step(const Run& run, const void* dgates, const void* w_hh, float* dh,
                              void* scratch) {
   to_h_.execute(run, dgates, w_hh, nullptr, dh, scratch);
 }
 
-void RecurrentBackward::inputs(const Run& run, const float* x, const float* w_ih,
-                               const float* dgates, float* dx, float* dw_ih, void* scratch) {
+void RecurrentBackward::inputs(const Run& run, const void* x, const void* w_ih, const void* dgates,
+                               void* dx, float* dw_ih, void* scratch) {
   to_x_.execute(run, dgates, w_ih, nullptr, dx, scratch);
   to_w_ih_.execute(run, x, dgates, nullptr, dw_ih, scratch);
 }
 
-void RecurrentBackward::hidden(const Run& run, const float* h0, const float* y, const float* dgates,
+void RecurrentBackward::hidden(const Run& run, const void* h0, const void* y, const void* dgates,
                                float* dw_hh, void* scratch) {
   to_w_hh_first_.execute(run, h0, dgates, nullptr, dw_hh, scratch);
   if (to_w_hh_rest_ == nullptr) return;
-  to_w_hh_rest_->execute(run, y, dgates + sizes_.batch * sizes_.gates, nullptr, dw_hh, scratch);
+  const auto first =
+      static_cast<std::size_t>(sizes_.batch * sizes_.gates * graph::dtype_bytes(sizes_.type));
+  to_w_hh_rest_->execute(run, y, static_cast<const std::byte*>(dgates) + first, nullptr, dw_hh,
+                         scratch);
 }
 
 void produce_saved(Booking& b, std::size_t o) {
   static const std::shared_ptr<const void> own_form = std::make_shared<const int>(0);
-  b.produce_workspace(o, row_major(b.output(o).shape), own_form);
+  b.produce_workspace(o, row_major(b.output(o).shape, b.output(o).dtype), own_form);
 }
 
 void require_saved(Booking& b, std::size_t i) {

@@ -7,11 +7,15 @@
 // Forward takes w_ih column by column, which backward can read as it lies, and w_hh in whatever
 // layout the product likes, since it runs once per time step. `saved` is in a form of our own: all
 // gates, then the rest, because oneDNN's fast products only write dense rows.
+//
+// In bf16 the factors of the products are: x, h, weights, and the gradients of the gates. What the
+// products make and what is carried from step to step as c, dh or dc is f32.
 
 #include <memory>
 
 #include "kernels/cpu/booking.h"
 #include "kernels/cpu/matmul_primitive.h"
+#include "kernels/cpu/storage.h"
 
 namespace reprise::kernels::cpu {
 
@@ -21,6 +25,7 @@ struct RecurrentSizes {
   std::int64_t input;   // I
   std::int64_t hidden;  // R
   std::int64_t gates;   // G R: columns of the gates
+  graph::DType type;    // of the products' factors
 
   [[nodiscard]] std::int64_t rows() const { return steps * batch; }
   [[nodiscard]] double flops() const {
@@ -41,9 +46,10 @@ class RecurrentForward {
   void require(Booking& b, std::size_t w) const;
   [[nodiscard]] Bytes scratch_bytes() const;
 
-  void inputs(const Run& run, const float* x, const float* w_ih, const float* bias, float* gates,
+  // x, h and weights have the sizes' type.
+  void inputs(const Run& run, const void* x, const void* w_ih, const float* bias, float* gates,
               void* scratch);
-  void step(const Run& run, const float* h, const float* w_hh, float* gates, void* scratch);
+  void step(const Run& run, const void* h, const void* w_hh, float* gates, void* scratch);
 
  private:
   RecurrentSizes sizes_;
@@ -62,12 +68,12 @@ class RecurrentBackward {
   [[nodiscard]] Bytes scratch_bytes() const;
 
   // dh[B,R] = dgates[B,GR] w_hh (+ dh)
-  void step(const Run& run, const float* dgates, const float* w_hh, float* dh, void* scratch);
+  void step(const Run& run, const void* dgates, const void* w_hh, float* dh, void* scratch);
   // dx[T,B,I] = dgates w_ih and dw_ih = x^T dgates (+ dw_ih)
-  void inputs(const Run& run, const float* x, const float* w_ih, const float* dgates, float* dx,
+  void inputs(const Run& run, const void* x, const void* w_ih, const void* dgates, void* dx,
               float* dw_ih, void* scratch);
   // dw_hh = (dw_hh +) the sum over steps of h_{t-1}^T dgates_t; h_{-1} is h0, then y follows.
-  void hidden(const Run& run, const float* h0, const float* y, const float* dgates, float* dw_hh,
+  void hidden(const Run& run, const void* h0, const void* y, const void* dgates, float* dw_hh,
               void* scratch);
 
  private:
@@ -79,6 +85,11 @@ class RecurrentBackward {
 // Output `o` is `saved`; input `i` is one that a layer of this program made.
 void produce_saved(Booking& b, std::size_t o);
 void require_saved(Booking& b, std::size_t i);
+
+template <class From, class To>
+void copy_numbers(const From* from, To* to, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] = stored<To>(load(from[i]));
+}
 
 // Makes `sum` the start of the running sum in `out`, where they are not one buffer.
 void start_sum(const std::byte* sum, std::byte* out, std::int64_t elements);

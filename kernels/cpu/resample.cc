@@ -78,7 +78,8 @@ Upsampling upsampling(const ChannelView& view, const graph::Shape& coarse, std::
 }
 
 // Each element of the coarse row `from` is written factor x factor times.
-void spread_row(const Upsampling& u, const float* from, float* to) {
+template <class T>
+void spread_row(const Upsampling& u, const T* from, T* to) {
   const std::int64_t fine_row = u.width * u.factor * u.lanes;
   for (std::int64_t x = 0; x < u.width; ++x) {
     for (std::int64_t i = 0; i < u.factor; ++i) {
@@ -88,15 +89,24 @@ void spread_row(const Upsampling& u, const float* from, float* to) {
   for (std::int64_t i = 1; i < u.factor; ++i) std::copy_n(to, fine_row, to + i * fine_row);
 }
 
-// Each element of the coarse row `to` is the sum of factor x factor fine ones.
-void gather_row(const Upsampling& u, const float* from, float* to) {
+// Each element of the coarse row `to` is the sum of factor x factor fine ones, kWide lanes at a
+// time.
+template <class T>
+void gather_row(const Upsampling& u, const T* from, T* to) {
+  constexpr std::int64_t kWide = 16;
   const std::int64_t fine_row = u.width * u.factor * u.lanes;
-  std::fill_n(to, u.width * u.lanes, 0.0f);
-  for (std::int64_t i = 0; i < u.factor; ++i) {
-    for (std::int64_t x = 0; x < u.width * u.factor; ++x) {
-      const float* source = from + i * fine_row + x * u.lanes;
-      float* sum = to + x / u.factor * u.lanes;
-      for (std::int64_t lane = 0; lane < u.lanes; ++lane) sum[lane] += source[lane];
+  for (std::int64_t x = 0; x < u.width; ++x) {
+    for (std::int64_t first = 0; first < u.lanes; first += kWide) {
+      const std::int64_t wide = std::min(kWide, u.lanes - first);
+      std::array<float, kWide> sums{};
+      for (std::int64_t i = 0; i < u.factor * u.factor; ++i) {
+        const std::int64_t fine = x * u.factor + i % u.factor;
+        const T* source = from + i / u.factor * fine_row + fine * u.lanes + first;
+        for (std::int64_t lane = 0; lane < wide; ++lane)
+          sums[static_cast<std::size_t>(lane)] += load(source[lane]);
+      }
+      for (std::int64_t lane = 0; lane < wide; ++lane)
+        to[x * u.lanes + first + lane] = stored<T>(sums[static_cast<std::size_t>(lane)]);
     }
   }
 }
@@ -107,18 +117,21 @@ void gather_row(const Upsampling& u, const float* from, float* to) {
 std::unique_ptr<Kernel> plan_upsample(Booking& b) {
   const ChannelView view = b.require_channels(0);
   const std::int64_t factor = b.attributes<graph::UpsampleAttributes>().factor;
-  b.produce(0, channel_desc(b.output(0).shape, view.lanes));
+  b.produce(0, channel_desc(b.output(0).shape, view.lanes, b.output(0).dtype));
   const Upsampling u = upsampling(view, b.input(0).shape, factor);
-  return make_kernel([=](const Run& run) {
-    const float* x = run.input<float>(0);
-    float* y = run.output<float>(0);
-    const std::int64_t row = u.width * u.lanes;
-    parallel_ranges(u.planes * u.height, u.fine_elements(),
-                    [&](std::int64_t begin, std::int64_t end) {
-                      for (std::int64_t i = begin; i < end; ++i) {
-                        spread_row(u, x + i * row, y + i * row * u.factor * u.factor);
-                      }
-                    });
+  return with_storage(b.input(0).dtype, [&](auto number) -> std::unique_ptr<Kernel> {
+    using T = decltype(number);
+    return make_kernel([=](const Run& run) {
+      const T* x = run.input<T>(0);
+      T* y = run.output<T>(0);
+      const std::int64_t row = u.width * u.lanes;
+      parallel_ranges(u.planes * u.height, u.fine_elements(),
+                      [&](std::int64_t begin, std::int64_t end) {
+                        for (std::int64_t i = begin; i < end; ++i) {
+                          spread_row(u, x + i * row, y + i * row * u.factor * u.factor);
+                        }
+                      });
+    });
   });
 }
 
@@ -126,19 +139,22 @@ std::unique_ptr<Kernel> plan_upsample(Booking& b) {
 std::unique_ptr<Kernel> plan_upsample_grad(Booking& b) {
   const ChannelView view = b.require_channels(0);
   const std::int64_t factor = b.attributes<graph::UpsampleAttributes>().factor;
-  b.produce(0, channel_desc(b.output(0).shape, view.lanes));
+  b.produce(0, channel_desc(b.output(0).shape, view.lanes, b.output(0).dtype));
   const Upsampling u = upsampling(view, b.output(0).shape, factor);
   b.flops(static_cast<double>(u.fine_elements()));
-  return make_kernel([=](const Run& run) {
-    const float* dy = run.input<float>(0);
-    float* dx = run.output<float>(0);
-    const std::int64_t row = u.width * u.lanes;
-    parallel_ranges(u.planes * u.height, u.fine_elements(),
-                    [&](std::int64_t begin, std::int64_t end) {
-                      for (std::int64_t i = begin; i < end; ++i) {
-                        gather_row(u, dy + i * row * u.factor * u.factor, dx + i * row);
-                      }
-                    });
+  return with_storage(b.input(0).dtype, [&](auto number) -> std::unique_ptr<Kernel> {
+    using T = decltype(number);
+    return make_kernel([=](const Run& run) {
+      const T* dy = run.input<T>(0);
+      T* dx = run.output<T>(0);
+      const std::int64_t row = u.width * u.lanes;
+      parallel_ranges(u.planes * u.height, u.fine_elements(),
+                      [&](std::int64_t begin, std::int64_t end) {
+                        for (std::int64_t i = begin; i < end; ++i) {
+                          gather_row(u, dy + i * row * u.factor * u.factor, dx + i * row);
+                        }
+                      });
+    });
   });
 }
 

@@ -113,13 +113,13 @@ std::unique_ptr<Kernel> plan_concat(Booking& b) {
     if (lanes == 1) {
       b.require_plain(i);
     } else {
-      b.require(i, channel_desc(b.input(i).shape, lanes));
+      b.require(i, channel_desc(b.input(i).shape, lanes, b.input(i).dtype));
     }
   }
   if (lanes == 1) {
     b.produce_plain(0);
   } else {
-    b.produce(0, channel_desc(b.output(0).shape, lanes));
+    b.produce(0, channel_desc(b.output(0).shape, lanes, b.output(0).dtype));
   }
   const Cut cut = cut_along(b.output(0).shape, axis, lanes, element);
   std::vector<std::int64_t> rows;
@@ -145,7 +145,7 @@ std::unique_ptr<Kernel> plan_slice(Booking& b) {
     b.require_plain(0);
     b.produce_plain(0);
   } else {
-    b.produce(0, channel_desc(b.output(0).shape, lanes));
+    b.produce(0, channel_desc(b.output(0).shape, lanes, b.output(0).dtype));
   }
   const Cut cut = cut_along(b.input(0).shape, a.axis, lanes, graph::dtype_bytes(b.input(0).dtype));
   const std::int64_t pitch = steps(cut, size) * cut.inner;
@@ -165,7 +165,7 @@ std::unique_ptr<Kernel> plan_slice_grad(Booking& b) {
     b.require_plain(0);
     b.produce_plain(0);
   } else {
-    b.produce(0, channel_desc(b.output(0).shape, lanes));
+    b.produce(0, channel_desc(b.output(0).shape, lanes, b.output(0).dtype));
   }
   const Cut cut =
       cut_along(b.output(0).shape, a.axis, lanes, graph::dtype_bytes(b.output(0).dtype));
