@@ -73,7 +73,7 @@ RunSettings settings_of(const TrainOptions& options, const models::ModelOptions&
   // What snapshots of older programs do not have is named only where it is not as it was then.
   if (options.session.synchronise_batch_norm) settings.emplace("batch norm", "over all ranks");
   if (model_options.precision != graph::DType::kF32)
-    settings.emplace("precision", graph::dtype_name(model_options.precision));
+    settings.emplace(kPrecision, graph::dtype_name(model_options.precision));
   if (options.micro_batches > 1)
     settings.emplace("micro-batches", fmt::format("{}", options.micro_batches));
   return settings;

@@ -29,6 +29,9 @@ inline constexpr const char* kDataContents = "data contents";  // DataSource::fi
                                       const models::ModelOptions& model_options,
                                       const std::string& data_contents);
 
+// Named only where it is not f32.
+inline constexpr const char* kPrecision = "precision";
+
 // How many ranks saved it; another name of Snapshot::config, which may change.
 inline constexpr const char* kRanks = "ranks";
 [[nodiscard]] std::int64_t ranks_of(const Checkpoint& checkpoint);

@@ -67,7 +67,8 @@ std::string changed_settings(const runtime::Snapshot& snapshot, const RunSetting
   all.insert(snapshot.config.begin(), snapshot.config.end());
   const auto get = [](const RunSettings& settings, const std::string& name) {
     const auto found = settings.find(name);
-    return found == settings.end() ? std::string("(nothing)") : found->second;
+    if (found != settings.end()) return found->second;
+    return std::string(name == kPrecision ? "f32" : "(nothing)");
   };
   for (const auto& [name, ignored] : all) {
     if (name == kDataContents || name == kRanks) continue;

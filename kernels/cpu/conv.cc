@@ -1,6 +1,7 @@
 // Convolutions: oneDNN primitives that choose their layouts freely.
 
 #include "kernels/cpu/ops.h"
+#include "kernels/cpu/parted_grad_weight.h"
 #include "kernels/cpu/pointwise.h"
 #include "kernels/cpu/primitive.h"
 
@@ -32,6 +33,13 @@ struct Geometry {
     }
   }
 
+  // The same convolution of fewer images.
+  [[nodiscard]] Geometry of_images(std::int64_t count) const {
+    Geometry fewer = *this;
+    fewer.x[0] = fewer.y[0] = count;
+    return fewer;
+  }
+
   // Two operations for each output element and weight of its group.
   [[nodiscard]] double flops() const {
     const double weights_per_output =
@@ -51,6 +59,13 @@ dnnl::convolution_forward::primitive_desc forward(const Geometry& g, bool bias) 
                                              any_layout(g.w, g.type), any_layout(g.y, g.type),
                                              g.stride, g.dilation, g.padding, g.padding);
   return {desc, user_scratchpad(), cpu_engine()};
+}
+
+GradWeightDesc grad_weight(const Geometry& g) {
+  const dnnl::convolution_backward_weights::desc desc(
+      algorithm::convolution_direct, any_layout(g.x, g.type), any_layout(g.w),
+      any_layout(g.y, g.type), g.stride, g.dilation, g.padding, g.padding);
+  return {desc, user_scratchpad(), cpu_engine(), forward(g, false)};
 }
 
 }  // namespace
@@ -102,8 +117,7 @@ namespace {
 // x dy acc => dw. oneDNN overwrites dw, so the new part goes to the workspace and is added.
 class AccumulatingGradWeight final : public Kernel {
  public:
-  AccumulatingGradWeight(const dnnl::convolution_backward_weights::primitive_desc& pd,
-                         std::size_t part_at, std::size_t scratch_at)
+  AccumulatingGradWeight(const GradWeightDesc& pd, std::size_t part_at, std::size_t scratch_at)
       : primitive_(dnnl::convolution_backward_weights(pd), arguments(pd)),
         elements_(static_cast<std::int64_t>(pd.diff_weights_desc().get_size() / sizeof(float))),
         part_at_(part_at),
@@ -121,8 +135,7 @@ class AccumulatingGradWeight final : public Kernel {
   static constexpr std::size_t kNone = ~std::size_t{0};
 
  private:
-  static std::vector<Primitive::Argument> arguments(
-      const dnnl::convolution_backward_weights::primitive_desc& pd) {
+  static std::vector<Primitive::Argument> arguments(const GradWeightDesc& pd) {
     std::vector<Primitive::Argument> arguments{{DNNL_ARG_SRC, pd.src_desc()},
                                                {DNNL_ARG_DIFF_DST, pd.diff_dst_desc()},
                                                {DNNL_ARG_DIFF_WEIGHTS, pd.diff_weights_desc()}};
@@ -144,15 +157,16 @@ class AccumulatingGradWeight final : public Kernel {
 std::unique_ptr<Kernel> plan_conv2d_grad_weight(Booking& b) {
   const Geometry g(b.input(0).dtype, b.attributes<Conv2dAttributes>(), b.input(0).shape,
                    b.output(0).shape, b.input(1).shape);
-  const dnnl::convolution_backward_weights::desc desc(
-      algorithm::convolution_direct, any_layout(g.x, g.type), any_layout(g.w),
-      any_layout(g.y, g.type), g.stride, g.dilation, g.padding, g.padding);
-  const dnnl::convolution_backward_weights::primitive_desc pd(desc, user_scratchpad(), cpu_engine(),
-                                                              forward(g, false));
+  b.flops(g.flops());
+  if (g.type == graph::DType::kBF16) {
+    auto parted = plan_parted_grad_weight(
+        b, g.w, [&](std::int64_t images) { return grad_weight(g.of_images(images)); });
+    if (parted != nullptr) return parted;
+  }
+  const GradWeightDesc pd = grad_weight(g);
   b.require(0, pd.src_desc());
   b.require(1, pd.diff_dst_desc());
   b.produce(0, pd.diff_weights_desc(), row_major(g.w));
-  b.flops(g.flops());
   const auto scratch_bytes = static_cast<Bytes>(pd.scratchpad_desc().get_size());
   if (b.node().accumulate) {
     b.require(2, pd.diff_weights_desc(), row_major(g.w));

@@ -30,19 +30,15 @@ REPRISE_VECTOR void relu(const Bf16* x, Bf16* y, std::int64_t count) {
   relu_of(x, y, count);
 }
 
-template <class T>
-[[gnu::always_inline]] inline void relu_grad_of(const T* y, const T* dy, T* dx,
-                                                std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const T gradient = dy[i];
-    dx[i] = load(y[i]) > 0.0f ? gradient : T{};
-  }
-}
 REPRISE_VECTOR void relu_grad(const float* y, const float* dy, float* dx, std::int64_t count) {
-  relu_grad_of(y, dy, dx, count);
+  for (std::int64_t i = 0; i < count; ++i) dx[i] = y[i] > 0.0f ? dy[i] : 0.0f;
 }
+// The bits of bf16 numbers above 0 are those from 1 to infinity's.
 REPRISE_VECTOR void relu_grad(const Bf16* y, const Bf16* dy, Bf16* dx, std::int64_t count) {
-  relu_grad_of(y, dy, dx, count);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const bool above = static_cast<std::uint16_t>(y[i].bits - 1) < 0x7F80;
+    dx[i].bits = static_cast<std::uint16_t>(dy[i].bits & (above ? 0xFFFF : 0));
+  }
 }
 
 template <class T>

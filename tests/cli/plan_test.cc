@@ -28,6 +28,24 @@ TEST(PlanCommand, TheDocumentHasTheFixedNames) {
   EXPECT_EQ(document["model"], "mlp");
 }
 
+TEST(PlanCommand, PrecisionIsSaidAndShrinksThePlan) {
+  // 256 images of 32 pixels through twelve layers of 32: activations are most of the step.
+  const auto planned = [](const std::string& precision) {
+    return run_cli({"plan", "--model", "mlp", "--batch", "256", "--image", "1x4x8", "--hidden",
+                    "32", "--layers", "12", "--classes", "3", "--threads", "1", "--precision",
+                    precision, "--json"})
+        .document();
+  };
+  const Json f32 = planned("f32"), bf16 = planned("bf16");
+  EXPECT_EQ(f32["precision"], "f32");
+  EXPECT_EQ(bf16["precision"], "bf16");
+  EXPECT_LT(bf16["peak_bytes"], f32["peak_bytes"].get<double>() * 0.75);
+  EXPECT_EQ(bf16["persistent_bytes"], f32["persistent_bytes"]);
+  EXPECT_EQ(bf16["parameters"], f32["parameters"]);
+  const Ran text = run_cli(with(with({"plan"}, kTiny), {"--precision", "bf16"}));
+  EXPECT_THAT(text.out, HasSubstr("bf16, of f32 weights"));
+}
+
 TEST(PlanCommand, WithoutABudgetNothingIsRecomputed) {
   const Json document = plan({});
   EXPECT_EQ(document["recomputed_nodes"], 0);

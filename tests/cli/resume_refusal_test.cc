@@ -65,6 +65,13 @@ TEST_F(ResumeRefusal, EveryDifferenceIsNamedWithBothValuesBeforePlanning) {
   EXPECT_THAT(said, HasSubstr("train anew without --resume"));
 }
 
+TEST_F(ResumeRefusal, AnotherPrecisionIsNamedWithBoth) {
+  save();
+  const Ran ran = resume(with(kSaved, {"--precision", "bf16"}));
+  EXPECT_EQ(ran.code, kUsage);
+  EXPECT_THAT(ran.error_message(), HasSubstr("precision 'f32', now 'bf16'"));
+}
+
 TEST_F(ResumeRefusal, TheSameSettingsGoOn) {
   save();
   const Ran ran = resume(kSaved);
