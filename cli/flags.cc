@@ -395,9 +395,6 @@ api::TrainOptions complete_flags(const Flags& flags) {
     throw base::input_error("{}: device {} is no GPU; add --device cuda, or leave it out",
                             *flags.gpu_flag, device);
   }
-  if (train.model_options.precision == graph::DType::kBF16 && device == "cuda") {
-    throw base::input_error("--precision bf16: device cuda computes in f32; use --precision f32");
-  }
   if (train.save_every > 0 && train.save_folder.empty()) {
     throw base::input_error("--save-every {}: say where with --save DIR", train.save_every);
   }

@@ -45,7 +45,6 @@ TEST(Flags, WrongValuesOfModelAndRunNameFlagValueAndRule) {
       {{"--dropout", "1"}, {"--dropout", "'1'", "at most"}},
       {{"--precision", "f16"}, {"--precision", "'f16'", "f32", "bf16"}},
       {{"--precision", ""}, {"--precision", "''"}},
-      {{"--precision", "bf16", "--device", "cuda"}, {"--precision bf16", "cuda", "f32"}},
       {{"--data", "mnist"}, {"--data", "'mnist'", "fashion-mnist"}},
       {{"--data", "text:"}, {"--data", "'text:'"}},
       {{"--data", ""}, {"--data", "''"}},

@@ -1,3 +1,3 @@
 // On the CPU backend.
 
-#include "tests/kernels/backend_bf16_cases.h"
+#include "tests/kernels/bf16_op_cases.h"
