@@ -54,6 +54,19 @@ class BF16OpCase : public testing::TestWithParam<std::tuple<std::string, OpCase>
     return name.starts_with("network/") ? 4 * kLastPlace : 2 * kLastPlace;
   }
 
+  // The gradients of a recurrent layer are sums over its gates of rounded factors, which may cancel
+  // out: they count against the largest number of the case. Elsewhere 0: against their own.
+  double scale(const Interpreter& truth) const {
+    const bool recurrent =
+        std::any_of(graph_.nodes.begin(), graph_.nodes.end(), [](const graph::Node& node) {
+          return node.op == graph::OpKind::kLstmGrad || node.op == graph::OpKind::kGruGrad;
+        });
+    double largest = 0;
+    for (const std::string& name : outputs())
+      if (recurrent) largest = std::max(largest, kernels::largest_of(truth.get(name)));
+    return largest;
+  }
+
   std::unique_ptr<Interpreter> stepped(std::string_view backend,
                                        const InterpreterOptions& options = {}) {
     auto interpreter = std::make_unique<Interpreter>(prepare_on(backend, graph_), options);
@@ -84,7 +97,8 @@ TEST_P(BF16OpCase, AgreesWithTheReferenceToTheLastPlace) {
       EXPECT_EQ(tested->get<std::int32_t>(name), truth->get<std::int32_t>(name)) << name;
       continue;
     }
-    EXPECT_LE(kernels::relative_difference(tested->get(name), truth->get(name)), tolerance())
+    EXPECT_LE(kernels::relative_difference(tested->get(name), truth->get(name), scale(*truth)),
+              tolerance())
         << name;
   }
 }

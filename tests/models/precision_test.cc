@@ -39,8 +39,8 @@ TEST(Precision, WhatUpdatesReadAndWhatPersistsIsF32InEveryModel) {
     int updates = 0, bf16 = 0;
     for (const graph::Value& value : training.values) {
       bf16 += value.dtype == graph::DType::kBF16 ? 1 : 0;
-      if (graph::is_persistent(value.role))
-        EXPECT_NE(value.dtype, graph::DType::kBF16) << info.name << " " << value.name;
+      if (!graph::is_persistent(value.role)) continue;
+      EXPECT_NE(value.dtype, graph::DType::kBF16) << info.name << " " << value.name;
     }
     for (const graph::Node& node : training.nodes) {
       if (node.op != graph::OpKind::kSgd) continue;
