@@ -13,7 +13,7 @@
 #   --build DIR    a build folder (default build/gpu); with --double one that is already built
 #   --seconds S    for all stages together; default 360. What does not fit is left out and says so
 #   --only STAGES  comma-separated: machine, build, doctor, ops, facts, sanitizer, train, resnet50,
-#                  resnet1001, lstm, torch
+#                  resnet50_bf16, resnet1001, lstm, torch
 #
 # Each stage has a time limit of its own. After each, DIR/gpu_check.json and DIR/table.md are
 # complete so far; DIR/STAGE.log has all that was said. Exit code 1: a stage failed or ran out of time.
@@ -31,7 +31,7 @@ cd "$(dirname "$script")/.."
 
 # Names and time limits, in the order of what one would not want to miss.
 stages=(machine:10 build:150 doctor:15 ops:50 facts:20 sanitizer:45 train:50
-  resnet50:60 lstm:60 resnet1001:60 torch:60)
+  resnet50:60 resnet50_bf16:45 lstm:60 resnet1001:60 torch:60)
 
 usage() {
   echo "gpu_check: $1 (scripts/gpu_check.sh names all flags in its first lines)" >&2

@@ -78,7 +78,7 @@ run_stage() {
 # Appends the stage, and writes gpu_check.json anew.
 add_result() {
   local name=$1 fields=''
-  printf '%-10s %-12s %4d s\n' "$name" "$2" "$4"
+  printf '%-13s %-12s %4d s\n' "$name" "$2" "$4"
   [ ! -s "$out/$name.fields" ] || fields=$(sed 's/$/,/' "$out/$name.fields")
   printf '{\n  "stage": "%s",\n%s\n  "result": "%s",\n  "exit_code": %d,\n  "seconds": %d\n},\n' \
     "$name" "$fields" "$2" "$3" "$4" >>"$out/results.part"

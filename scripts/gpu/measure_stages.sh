@@ -6,8 +6,8 @@
 table_head() {
   [ -f "$out/table.md" ] && return
   {
-    echo '| network | run | ms per step | planned bytes | measured bytes | GPU memory, MiB | recomputed |'
-    echo '|---|---|---|---|---|---|---|'
+    echo '| network | run | ms per step | planned bytes | measured bytes | GPU memory, MiB | recomputed | last loss |'
+    echo '|---|---|---|---|---|---|---|---|'
   } >"$out/table.md"
 }
 
@@ -30,6 +30,11 @@ with_gpu_memory() {
   return "$code"
 }
 
+# Of the list of all steps' losses, which stands on lines of its own or on one.
+last_loss() {
+  tr -d ' \n' <"$1" | sed -n 's/.*"losses":\[\([^]]*\)\].*/\1/p' | tr , '\n' | tail -n 1
+}
+
 # NAME STEPS MODEL FLAGS...: node costs first, then keeping everything and two budgets.
 measure() {
   local name=$1 steps=$2 budget file budgets=(unlimited 50% 25%)
@@ -49,10 +54,10 @@ measure() {
     fi
     [ "$(field peak_bytes "$file")" = "$(field peak_bytes_measured "$file")" ] ||
       wrong "$name at $budget: the measured peak is not the planned one"
-    printf '| %s | reprise, %s | %.2f | %s | %s | %s | %s |\n' "$name" "$budget" \
+    printf '| %s | reprise, %s | %.2f | %s | %s | %s | %s | %s |\n' "$name" "$budget" \
       "$(field ms_per_step "$file")" "$(field peak_bytes "$file")" \
       "$(field peak_bytes_measured "$file")" "$gpu_mib" "$(field recomputed_nodes "$file")" \
-      >>"$out/table.md"
+      "$(last_loss "$file")" >>"$out/table.md"
     record "at_${budget%\%}" "$(printf '{"ms_per_step": %s, "predicted_ms_per_step": %s, "peak_bytes": %s, "gpu_mib": "%s", "overhead": %s, "process_overhead_bytes": %s, "costs": "%s", "plan_ms": %s}' \
       "$(field ms_per_step "$file")" "$(field predicted_ms_per_step "$file")" \
       "$(field peak_bytes "$file")" "$gpu_mib" "$(field overhead "$file")" \
@@ -66,6 +71,16 @@ stage_resnet50() {
     measure mlp 3 "${small_mlp[@]}"
   else
     measure resnet50 20 --model resnet50 --image 3x224x224 --classes 1000 --batch 128
+  fi
+}
+
+# The same in bf16: activations of half the bytes, products on tensor cores.
+stage_resnet50_bf16() {
+  if [ "$double" = 1 ]; then
+    measure mlp_bf16 3 "${small_mlp[@]}" --precision bf16
+  else
+    measure resnet50_bf16 20 --model resnet50 --image 3x224x224 --classes 1000 --batch 128 \
+      --precision bf16
   fi
 }
 

@@ -212,7 +212,7 @@ def main():
         if options.table and "error" not in row:
             with open(options.table, "a", encoding="utf-8") as file:
                 file.write(f"| {network} | {run} | {row['ms_per_step']:.2f} | | "
-                           f"{row['max_memory_allocated'] or '-'} | | |\n")
+                           f"{row['max_memory_allocated'] or '-'} | | | |\n")
 
 
 if __name__ == "__main__":
