@@ -144,23 +144,27 @@ train_four_ways() {
   end_of_checks
 }
 
-# Both networks side by side: planning them takes longer than their steps.
+# The networks side by side: planning them takes longer than their steps.
 stage_train() {
-  local images=(--image 1x28x28 --classes 10) first second code=0
+  local images=(--image 1x28x28 --classes 10) each runs=() code=0
   if "$program" doctor | grep -q 'fashion-mnist  yes'; then images=(--data fashion-mnist); fi
   if [ "$double" = 1 ]; then
     train_four_ways mlp 3 "${small_mlp[@]}" &
-    first=$!
+    runs+=($!)
+    train_four_ways mlp_bf16 3 "${small_mlp[@]}" --precision bf16 &
+    runs+=($!)
     train_four_ways lstm 3 "${small_lstm[@]}" --optimizer adam &
-    second=$!
+    runs+=($!)
   else
     train_four_ways resnet20 200 --model resnet20 "${images[@]}" --batch 128 &
-    first=$!
+    runs+=($!)
+    train_four_ways resnet20_bf16 100 --model resnet20 "${images[@]}" --batch 128 \
+      --precision bf16 &
+    runs+=($!)
     train_four_ways lstm 200 --model lstm --seq-len 256 --chunk 16 --hidden 256 --vocabulary 64 \
       --batch 16 --optimizer adam &
-    second=$!
+    runs+=($!)
   fi
-  wait "$first" || code=1
-  wait "$second" || code=1
+  for each in "${runs[@]}"; do wait "$each" || code=1; done
   return "$code"
 }

@@ -1,5 +1,5 @@
 // The shapes that graph inference gives to convolutions and poolings are cuDNN's own. Asks the real
-// library, whose descriptors need no GPU and no driver.
+// library, whose descriptors need no GPU and no driver. Images and filters of f32 and bf16 in turn.
 
 #include <cudnn.h>
 #include <gtest/gtest.h>
@@ -43,9 +43,12 @@ class CudnnShapesTest : public testing::Test {
     const std::int64_t height = draw(least, most);
     return {height, draw(least, most)};
   }
-  void describe_x(const Shape& x) {
-    must(cudnnSetTensor4dDescriptor(x_, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, of(x[0]), of(x[1]),
-                                    of(x[2]), of(x[3])),
+  static cudnnDataType_t type_of(int k) {
+    return k % 2 == 0 ? CUDNN_DATA_FLOAT : CUDNN_DATA_BFLOAT16;
+  }
+  void describe_x(const Shape& x, cudnnDataType_t type) {
+    must(cudnnSetTensor4dDescriptor(x_, CUDNN_TENSOR_NCHW, type, of(x[0]), of(x[1]), of(x[2]),
+                                    of(x[3])),
          "cudnnSetTensor4dDescriptor");
   }
   static int of(std::int64_t n) { return static_cast<int>(n); }
@@ -74,9 +77,9 @@ TEST_F(CudnnShapesTest, AConvolutionHasTheOutputThatCudnnGivesIt) {
     graph::Builder b("convolution");
     const graph::ValueId y = b.conv2d(b.input("x", x), b.parameter("w", w), a);
 
-    describe_x(x);
-    must(cudnnSetFilter4dDescriptor(w_, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, of(w[0]), of(w[1]),
-                                    of(w[2]), of(w[3])),
+    describe_x(x, type_of(k));
+    must(cudnnSetFilter4dDescriptor(w_, type_of(k), CUDNN_TENSOR_NCHW, of(w[0]), of(w[1]), of(w[2]),
+                                    of(w[3])),
          "cudnnSetFilter4dDescriptor");
     must(cudnnSetConvolution2dDescriptor(
              convolution_, of(a.padding[0]), of(a.padding[1]), of(a.stride[0]), of(a.stride[1]),
@@ -103,7 +106,7 @@ TEST_F(CudnnShapesTest, APoolingHasTheOutputThatCudnnGivesIt) {
     graph::Builder b("pooling");
     const graph::ValueId y = b.max_pool(b.input("x", x), a);
 
-    describe_x(x);
+    describe_x(x, type_of(k));
     must(cudnnSetPooling2dDescriptor(pooling_, CUDNN_POOLING_MAX, CUDNN_PROPAGATE_NAN,
                                      of(a.kernel[0]), of(a.kernel[1]), of(a.padding[0]),
                                      of(a.padding[1]), of(a.stride[0]), of(a.stride[1])),
