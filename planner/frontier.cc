@@ -205,6 +205,12 @@ void Frontier::polish(const std::function<bool()>& stop) {
   smallest.packing = repack(smallest, kFinalEffort, 0, stop);
   smallest.arena = smallest.packing.arena;
   insert(std::move(smallest));
+  // A plan packed for the floor may take less: then that is the floor.
+  while (true) {
+    std::optional<Plan> packed = pack_within(plans_.front().arena, stop);
+    if (!packed || packed->arena >= plans_.front().arena) return;
+    insert(std::move(*packed));
+  }
 }
 
 std::optional<Plan> Frontier::pack_within(Bytes budget, const std::function<bool()>& stop) const {

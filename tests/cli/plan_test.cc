@@ -80,11 +80,47 @@ TEST(PlanCommand, AutoFitsWhereASimplerPlannerDoesWithMicroBatches) {
       "plan", "--model",      "lstm", "--hidden",  "5",        "--batch",  "3",       "--seq-len",
       "11",   "--chunk",      "2",    "--dropout", "0.3",      "--layers", "2",       "--optimizer",
       "adam", "--accumulate", "3",    "--costs",   "analytic", "--json",   "--budget"};
-  const Ran simple = run_cli(with(flags, {"84000", "--planner", "revolve"}));
+  const Ran simple = run_cli(with(flags, {"floor", "--planner", "revolve"}));
   ASSERT_EQ(simple.code, 0) << simple.err;
-  const Ran ran = run_cli(with(flags, {"84000"}));
+  const auto least = simple.document()["peak_bytes"].get<std::int64_t>();
+  EXPECT_LT(least, simple.document()["keep_all_bytes"]);
+  const Ran ran = run_cli(with(flags, {std::to_string(least)}));
   ASSERT_EQ(ran.code, 0) << ran.err;
-  EXPECT_LE(ran.document()["floor_bytes"], simple.document()["peak_bytes"]);
+  EXPECT_LE(ran.document()["floor_bytes"], least);
+}
+
+// These were packed into 64 bytes less than the floor, which were then refused.
+TEST(PlanCommand, WhatThePlanAtTheFloorTakesIsTheFloor) {
+  for (const char* shape : {"12 2", "24 3"}) {
+    const std::string text = shape;
+    const std::vector<std::string> flags = {"plan",
+                                            "--model",
+                                            "lstm",
+                                            "--hidden",
+                                            "8",
+                                            "--batch",
+                                            "2",
+                                            "--layers",
+                                            "1",
+                                            "--seq-len",
+                                            text.substr(0, 2),
+                                            "--chunk",
+                                            text.substr(3),
+                                            "--vocabulary",
+                                            "16",
+                                            "--precision",
+                                            "bf16",
+                                            "--costs",
+                                            "analytic",
+                                            "--json",
+                                            "--budget"};
+    const Ran floor = run_cli(with(flags, {"floor"}));
+    ASSERT_EQ(floor.code, 0) << floor.err;
+    EXPECT_EQ(floor.document()["peak_bytes"], floor.document()["floor_bytes"]);
+    const auto bytes = floor.document()["peak_bytes"].get<std::int64_t>();
+    EXPECT_EQ(run_cli(with(flags, {std::to_string(bytes)})).code, 0);
+    EXPECT_EQ(run_cli(with(flags, {std::to_string(bytes - 1)})).code, 3);
+  }
 }
 
 TEST(PlanCommand, TheCategoriesAddUpToThePeak) {
