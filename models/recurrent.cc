@@ -46,6 +46,7 @@ class LanguageModel {
       if (layer.h_state.valid()) b.assign(layer.h_state, layer.h);
       if (layer.c_state.valid()) b.assign(layer.c_state, layer.c);
     }
+    add_losses();
     b.set_loss(
         b.scale(loss_, 1.0 / static_cast<double>(options_.seq_len * options_.batch), "loss"));
     // Counts have no scale; a reshape gives the sum over the chunks its name.
@@ -85,7 +86,10 @@ class LanguageModel {
 
   void append_chunk(std::int64_t begin, std::int64_t end) {
     Builder& b = model_.builder();
-    ValueId x = b.embedding(embedding_, b.slice(tokens_, 0, begin, end, "tokens"), "embedding");
+    const std::int64_t rows = (end - begin) * options_.batch;
+    const ValueId tokens = b.slice(tokens_, 0, begin, end, "tokens");
+    const ValueId labels = b.reshape(b.slice(targets_, 0, begin, end, "targets"), {rows}, "labels");
+    ValueId x = b.embedding(embedding_, tokens, "embedding");
     for (std::size_t i = 0; i < layers_.size(); ++i) {
       Layer& layer = layers_[i];
       const std::string name = fmt::format("layer{}", i + 1);
@@ -97,16 +101,25 @@ class LanguageModel {
       layer.c = out.c_n;
       x = model_.dropout(out.y, name + ".dropout");
     }
-    const std::int64_t rows = (end - begin) * options_.batch;
     const ValueId logits =
         b.linear(b.reshape(x, {rows, options_.hidden}, "rows"), head_weight_, head_bias_, "logits");
-    const ValueId labels = b.reshape(b.slice(targets_, 0, begin, end, "targets"), {rows}, "labels");
     const ValueId loss =
         b.softmax_cross_entropy(logits, labels, {.reduction = graph::Reduction::kSum}, "loss");
-    loss_ = loss_.valid() ? b.add(loss_, loss, "loss_sum") : loss;
+    losses_.push_back(loss);
     if (options_.training) return;
     const ValueId correct = b.correct_count(logits, labels, "correct");
     correct_ = correct_.valid() ? b.add(correct_, correct, "correct_sum") : correct;
+  }
+
+  // From the last chunk to the first, as the backward part goes, which may make logits and losses
+  // itself (planner/node_order.h): then no loss waits for another.
+  void add_losses() {
+    Builder& b = model_.builder();
+    loss_ = losses_.back();
+    for (std::size_t i = losses_.size() - 1; i-- > 0;) {
+      const Builder::Scope scope(b, fmt::format("chunk{}.", i));
+      loss_ = b.add(loss_, losses_[i], "loss_sum");
+    }
   }
 
   ModelBuilder model_;
@@ -114,6 +127,7 @@ class LanguageModel {
   Cell cell_;
   ValueId tokens_, targets_, embedding_, head_weight_, head_bias_;
   std::vector<Layer> layers_;
+  std::vector<ValueId> losses_;  // per chunk
   ValueId loss_, correct_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "planner/node_order.h"
 
 namespace reprise::planner {
 namespace {
@@ -33,11 +34,12 @@ class ProblemMaker {
     bool backward = false;
     const std::vector<NodeId> last =
         graph_.updates_last ? graph::parameter_updates(graph_) : std::vector<NodeId>();
-    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
-      const NodeId node(n);
-      backward = backward || graph_.nodes[node].phase == graph::Phase::kBackward;
-      if (!needed[n] || std::binary_search(last.begin(), last.end(), node)) continue;
-      add_op(node, backward && graph_.nodes[node].phase != graph::Phase::kForward);
+    const NodeOrder order = order_nodes(prepared_, root_, needed);
+    for (const NodeId node : order.nodes) {
+      const graph::Phase phase = graph_.nodes[node].phase;
+      backward = backward || phase == graph::Phase::kBackward;
+      if (std::binary_search(last.begin(), last.end(), node)) continue;
+      add_op(node, order.late[node.index()] || (backward && phase != graph::Phase::kForward));
     }
     if (!last.empty()) add_last_updates(last);
     return std::move(result_);

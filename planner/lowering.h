@@ -23,10 +23,11 @@ struct GraphProblem {
 
 // Reshape nodes vanish (their values share the tensor of their root). Bytes are rounded up to
 // graph::kArenaAlignment. Nodes whose outputs nobody needs (not fetched, no update) are left out.
-// Frozen persistent values become kResident; changed ones kInput, with their last version kOutput;
-// batch inputs kInput; fetched values kOutput. Persistent values come first among the tensors, in
-// value order, read or not. With Graph::updates_last the updates of parameters come after all other
-// ops and an op that reads all gradients, whose output they read.
+// Ops come in node order, but for late ones (planner/node_order.h), which count as backward. Frozen
+// persistent values become kResident; changed ones kInput, with their last version kOutput; batch
+// inputs kInput; fetched values kOutput. Persistent values come first among the tensors, in value
+// order, read or not. With Graph::updates_last the updates of parameters come after all other ops
+// and an op that reads all gradients, whose output they read.
 [[nodiscard]] GraphProblem make_problem(const graph::PreparedGraph& prepared);
 
 // Slots and instructions of a plan for that problem.

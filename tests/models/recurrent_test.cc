@@ -38,20 +38,31 @@ TEST(LanguageModels, CutTheSequenceIntoChunksWithAShorterLastOne) {
 }
 
 // What chunk 1 reads of chunk 0: h and c of each of two layers, and the running sum of the losses.
-TEST(LanguageModels, NothingButTheCarriedStateCrossesChunks) {
-  const Graph graph =
-      make_model("lstm", {.batch = 2, .hidden = 4, .layers = 2, .seq_len = 4, .chunk = 2}).graph;
+// Of one chunk, what nodes of the other read.
+std::set<std::string> read_by(const Graph& graph, std::string_view reader, std::string_view maker) {
   std::set<std::string> crossing;
   for (const Node& node : graph.nodes) {
-    if (!node.name.starts_with("chunk1.")) continue;
+    if (!node.name.starts_with(reader)) continue;
     for (graph::ValueId input : node.inputs) {
       const graph::Value& value = graph.values[input];
-      if (value.name.starts_with("chunk0.")) crossing.insert(value.name);
+      if (value.name.starts_with(maker)) crossing.insert(value.name);
     }
   }
-  EXPECT_EQ(crossing,
-            (std::set<std::string>{"chunk0.layer1.h_n", "chunk0.layer1.c_n", "chunk0.layer2.h_n",
-                                   "chunk0.layer2.c_n", "chunk0.loss"}));
+  return crossing;
+}
+
+// Losses are added up from the last chunk to the first, in training as in evaluation.
+TEST(LanguageModels, NothingButTheCarriedStateAndLossesCrossChunks) {
+  for (const bool training : {true, false}) {
+    models::ModelOptions options{.batch = 2, .hidden = 4, .layers = 2, .seq_len = 4, .chunk = 2};
+    options.training = training;
+    const Graph graph = make_model("lstm", options).graph;
+    EXPECT_EQ(read_by(graph, "chunk0.", "chunk1."), (std::set<std::string>{"chunk1.loss"}));
+    std::set<std::string> carried = {"chunk0.layer1.h_n", "chunk0.layer1.c_n", "chunk0.layer2.h_n",
+                                     "chunk0.layer2.c_n"};
+    if (!training) carried.insert("chunk0.correct");
+    EXPECT_EQ(read_by(graph, "chunk1.", "chunk0."), carried);
+  }
 }
 
 TEST(LanguageModels, StatefulOnesAssignTheirLastStateAfterTheBackwardPart) {
