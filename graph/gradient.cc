@@ -58,7 +58,7 @@ std::vector<ValueId> GradientContext::append_accumulating(OpKind op, std::vector
   if (accumulate) {
     for (std::size_t i : targets) inputs.push_back(gradients_[target(i, DType::kF32)]->value);
   }
-  const auto outputs =
+  auto outputs =
       builder_.append(op, std::move(inputs), attributes,
                       fmt::format("grad/{}.{}", node_.name, suffix), Phase::kBackward, accumulate);
   const std::vector<int>& accumulated = op_info(op).accumulated;

@@ -317,6 +317,7 @@ StripCoefficients ChannelStrips::repeated(StripCoefficients c) const {
   return c;
 }
 
+// T is a type: parentheses around it would be a cast. NOLINTBEGIN(bugprone-macro-parentheses)
 #define REPRISE_STRIPS_OF(T)                                                                  \
   template void ChannelStrips::add_squares(std::int64_t, std::int64_t, const T*, StripSums&)  \
       const;                                                                                  \
@@ -329,5 +330,6 @@ StripCoefficients ChannelStrips::repeated(StripCoefficients c) const {
 REPRISE_STRIPS_OF(float)
 REPRISE_STRIPS_OF(Bf16)
 #undef REPRISE_STRIPS_OF
+// NOLINTEND(bugprone-macro-parentheses)
 
 }  // namespace reprise::kernels::cpu
