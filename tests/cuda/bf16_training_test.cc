@@ -182,37 +182,6 @@ models::Model resnet(const models::ModelOptions& options, bool bf16) {
   return model;
 }
 
-TEST(CudaBF16, AStepMovesTheBatchAndTheLossAndNothingElse) {
-  test::cuda::reset();
-  const models::Model model =
-      resnet({.batch = 2, .channels = 1, .height = 8, .width = 8, .classes = kIds}, true);
-  for (const bool recorded : {false, true}) {
-    SessionOptions options = on("cuda", "keep_all");
-    options.record_steps = recorded;
-    const auto session = make_session(model, options, {.optimizer = sgd()});
-    for (std::size_t step = 0; step < 3; ++step) {  // libraries warm, the step recorded
-      feed(*session, model.graph, kIds, step);
-      (void)session->step();
-    }
-    test::cuda::clear_counts();
-    feed(*session, model.graph, kIds, 3);
-    (void)session->step();
-    const test::cuda::Counts counts = test::cuda::counts();
-    constexpr std::size_t kBatch = 2 * 64 * 4 + 2 * 4;  // images are f32, as they were
-    EXPECT_GE(counts.host_to_device_bytes, kBatch + 24);
-    EXPECT_LE(counts.host_to_device_bytes, kBatch + 64);
-    EXPECT_EQ(counts.device_to_host_bytes, sizeof(float));
-    EXPECT_EQ(counts.device_to_device_bytes, 0u);
-    EXPECT_EQ(counts.calls.count("cudaMalloc"), 0u);
-    EXPECT_EQ(counts.graph_launches, recorded ? 1u : 0u);
-    EXPECT_GE(counts.kernels, session->planned().schedule.instructions.size() - 65);  // updates
-    fmt::print("{}: {} API calls, {} kernels, {} instructions, {} bytes in, {} out\n",
-               recorded ? "recorded" : "plain", counts.api_calls, counts.kernels,
-               session->planned().schedule.instructions.size(), counts.host_to_device_bytes,
-               counts.device_to_host_bytes);
-  }
-}
-
 // What stays f32: 270,000 parameters with gradient and momentum, 3.2 MB, and 0.2 MB of images.
 TEST(CudaBF16, KeepingEverythingTakesLittleMoreThanHalfTheBytes) {
   test::cuda::reset();

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/mixed_precision.h"
 #include "tests/api/training_case.h"
 #include "tests/cuda/double/control.h"
 #include "tests/kernels/agreement.h"
@@ -233,9 +234,10 @@ TEST(CudaCounts, UpdatesAtTheEndOfAStepAreAFewLaunches) {
   EXPECT_LT(kernels_of_a_step(false), of_others + 65);
 }
 
-TEST(CudaCounts, AStepMovesTheBatchAndTheLossAndNothingElse) {
+// Both in f32 and in bf16, where images are f32 as they were.
+void expect_counts_of_a_step(const models::Model& model, const char* precision) {
+  SCOPED_TRACE(precision);
   test::cuda::reset();
-  const models::Model model = small_resnet();
   for (const bool recorded : {false, true}) {
     SessionOptions options = on("cuda", "keep_all");
     options.record_steps = recorded;
@@ -273,10 +275,17 @@ TEST(CudaCounts, AStepMovesTheBatchAndTheLossAndNothingElse) {
     } else {
       EXPECT_GE(counts.api_calls, launches);
     }
-    fmt::print("{}: {} API calls, {} kernels, {} instructions, {} bytes in, {} out\n",
+    fmt::print("{} {}: {} API calls, {} kernels, {} instructions, {} bytes in, {} out\n", precision,
                recorded ? "recorded" : "plain", counts.api_calls, counts.kernels,
                instructions.size(), counts.host_to_device_bytes, counts.device_to_host_bytes);
   }
+}
+
+TEST(CudaCounts, AStepMovesTheBatchAndTheLossAndNothingElse) {
+  models::Model model = small_resnet();
+  expect_counts_of_a_step(model, "f32");
+  model.graph = graph::mixed_precision(model.graph);
+  expect_counts_of_a_step(model, "bf16");
 }
 
 // What the host must refuse, since a kernel cannot.
